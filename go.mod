@@ -1,0 +1,3 @@
+module github.com/lanyard-k8s/lanyard
+
+go 1.26.0
