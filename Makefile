@@ -1,0 +1,99 @@
+# Lanyard's build. `make` alone lists what there is. No target needs root, Docker or a cluster; what is built or
+# downloaded goes to Go's caches and to ~/.cache, never into the tree, but for dist/ (make image) and bench.txt.
+
+GO       ?= go
+TOOL     := $(GO) tool -modfile=go.tools.mod
+TESTSUM  := $(GO) run ./internal/testsum
+FUZZTIME ?= 30s
+BENCH    ?= .
+COUNT    ?= 6
+DEMO_ARGS ?=
+IMAGE    ?= ghcr.io/lanyard-k8s/lanyard
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+ARCHS    ?= amd64 arm64
+PROGRAMS := webhook lanyard
+
+# The race detector needs cgo and a C compiler; without one the tests run without it, and say so.
+CC_FOUND := $(shell command -v gcc || command -v clang)
+RACE     ?= $(if $(CC_FOUND),-race,)
+
+# Packages whose tests start a real control plane or build helm, and all the others.
+HEAVY = $(shell $(GO) list ./test/... | grep -v -e /test/arch -e /test/podtest)
+UNITS = $(filter-out $(HEAVY),$(shell $(GO) list ./...))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test unit cluster check fmt vet staticcheck arch vuln lint generate verify bench fuzz image clean
+
+help: ## list the targets
+	@if [ -t 1 ]; then on=$$(printf '\033[36m') off=$$(printf '\033[0m'); fi; \
+	awk -F ':.*## ' -v on="$$on" -v off="$$off" \
+	  '/^[a-z][a-z-]*:.*## / {printf "  %s%-12s%s %s\n", on, $$1, off, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: ## the main job on a real API server, on this machine (DEMO_ARGS=--exit to end by itself)
+	@echo "building the demo (minutes the first time, seconds later)"
+	@$(GO) run ./cmd/lanyard demo $(DEMO_ARGS)
+
+test: race-note vet ## every test: units, then the real control plane and the chart; says what was skipped
+	@$(TESTSUM) -group units $(RACE) -shuffle=on -timeout=15m $(UNITS) \
+	  -group cluster -count=1 -p=1 -timeout=40m $(HEAVY)
+
+unit: race-note ## the fast tests alone
+	@$(TESTSUM) -group units $(RACE) -shuffle=on -timeout=15m $(UNITS)
+
+cluster: ## the tests on the real control plane and of the chart alone
+	@$(TESTSUM) -group cluster -count=1 -p=1 -timeout=40m $(HEAVY)
+
+check: fmt vet staticcheck test verify vuln ## all that must be green before a commit is handed in
+
+fmt: ## say which files gofmt would change
+	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' | grep -v /testdata/)); \
+	if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi; echo "fmt: clean"
+
+vet: ## go vet
+	@$(GO) vet ./... && echo "vet: clean"
+
+staticcheck: ## staticcheck
+	@$(TOOL) staticcheck ./... && echo "staticcheck: clean"
+
+arch: ## the rules of the house alone (test/arch)
+	@$(GO) test ./test/arch/
+
+lint: fmt vet staticcheck arch ## fmt, vet, staticcheck and arch
+
+vuln: ## known vulnerabilities in what is linked; skipped aloud where the database is out of reach
+	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; \
+	if [ $$code -eq 0 ]; then echo "vuln: none known"; \
+	elif [ $$code -eq 3 ]; then echo "$$out"; exit 1; \
+	else echo "vuln: SKIPPED, govulncheck could not finish (is its database out of reach?):"; echo "$$out" | tail -n 3; fi
+
+generate: ## write the generated files: the chart's policies and docs/reference
+	@$(GO) generate ./...
+
+verify: ## fail if a generated file is stale
+	@./.ci/verify
+
+bench: ## benchmarks, in benchstat's format, and their summary (BENCH=regexp COUNT=6)
+	@$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) -timeout=60m \
+	  $$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') | tee bench.txt
+	@$(TOOL) benchstat bench.txt
+
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@git grep --untracked -o 'func Fuzz[A-Za-z0-9_]*' -- '*_test.go' | sed 's/:func / /' | while read -r file name; do \
+	  echo "--- $$(dirname $$file) $$name"; \
+	  $(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) ./$$(dirname $$file) || exit 1; done
+
+image: ## static programs and a loadable image per architecture in dist/, byte for byte reproducible
+	@for arch in $(ARCHS); do \
+	  for p in $(PROGRAMS); do \
+	    echo "dist/$$arch/$$p"; \
+	    CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags='-s -w -buildid=' \
+	      -o dist/$$arch/$$p ./cmd/$$p || exit 1; done; \
+	  $(GO) run ./internal/image -arch $$arch -tag $(IMAGE):$(VERSION) -entrypoint /webhook \
+	    -out dist/lanyard-$$arch.tar $(PROGRAMS:%=dist/$$arch/%) || exit 1; done
+
+clean: ## remove dist/ and bench.txt; caches stay (go clean -cache, ~/.cache/lanyard-cluster)
+	@rm -rf dist bench.txt
+
+.PHONY: race-note
+race-note:
+	@if [ -z "$(RACE)" ]; then echo "SKIPPED: the race detector, for want of a C compiler"; fi

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// heartbeat is how long nothing may be printed before testsum says what is still running.
+const heartbeat = 30 * time.Second
+
+// outcome is one group's `go test`, run to its end.
+type outcome struct {
+	group
+	*tally
+	ok   bool
+	took time.Duration
+}
+
+// run runs the groups one after the other, prints the summary, and says whether everything passed. A failed group does
+// not stop the next.
+func run(ctx context.Context, w io.Writer, groups []group) bool {
+	var outcomes []outcome
+	for _, g := range groups {
+		fmt.Fprintf(w, "--- %s: go test %s\n", g.name, strings.Join(g.args, " "))
+		outcomes = append(outcomes, runGroup(ctx, w, g))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return summarise(w, outcomes) && len(outcomes) == len(groups)
+}
+
+// runGroup runs one `go test -json` and streams its packages.
+func runGroup(ctx context.Context, w io.Writer, g group) outcome {
+	start := time.Now()
+	out := outcome{group: g, tally: newTally()}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, g.args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // go test passes it on to its children
+	cmd.WaitDelay = time.Minute
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(w, "start go test:", err)
+		out.failed++
+		return out
+	}
+	stream(w, stdout, out.tally)
+	out.ok = cmd.Wait() == nil
+	if !out.ok && out.failed == 0 {
+		out.failed++ // go test itself failed: a bad flag, a pattern without packages, an interrupt
+	}
+	out.took = time.Since(start)
+	return out
+}
+
+// stream feeds the events into the tally, prints every package that ends, and what is running when it has been quiet.
+func stream(w io.Writer, r io.Reader, t *tally) {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		br := bufio.NewReader(r)
+		for {
+			line, err := br.ReadString('\n')
+			if line != "" {
+				lines <- line
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	start, quiet := time.Now(), time.NewTimer(heartbeat)
+	for {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return
+			}
+			if takeLine(w, t, line) {
+				quiet.Reset(heartbeat)
+			}
+		case <-quiet.C:
+			fmt.Fprintf(w, "... %s: %s\n", time.Since(start).Round(time.Second), doing(t))
+			quiet.Reset(heartbeat)
+		}
+	}
+}
+
+// takeLine handles one line of go test's output and says whether anything was printed.
+func takeLine(w io.Writer, t *tally, line string) bool {
+	var e event
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		fmt.Fprint(w, line) // not every complaint of go test is JSON
+		return true
+	}
+	res, ended := t.add(e)
+	if !ended || res.verdict == "none" {
+		return false
+	}
+	fmt.Fprint(w, res.failures)
+	fmt.Fprintln(w, res.closing)
+	return true
+}
+
+func doing(t *tally) string {
+	ks := t.running()
+	switch {
+	case len(ks) == 0:
+		return "building"
+	case len(ks) == 1:
+		return "running " + ks[0].test
+	default:
+		return fmt.Sprintf("running %s and %d more", ks[0].test, len(ks)-1)
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// feed gives the tally a recorded stream and returns it with the packages that ended.
+func feed(t *testing.T, lines string) (*tally, []pkgResult) {
+	t.Helper()
+	sum := newTally()
+	var ended []pkgResult
+	for line := range strings.Lines(lines) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if res, ok := sum.add(e); ok {
+			ended = append(ended, res)
+		}
+	}
+	return sum, ended
+}
+
+func TestTally(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		stream                              string
+		wantPassed, wantFailed, wantSkipped int
+		wantWhy, wantClosing, wantShown     string
+	}{
+		"only innermost subtests count": {
+			stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestA/one"}
+{"Action":"run","Package":"p","Test":"TestA/two"}
+{"Action":"pass","Package":"p","Test":"TestA/one"}
+{"Action":"pass","Package":"p","Test":"TestA/two"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}
+{"Action":"pass","Package":"p","Elapsed":0.1}`,
+			wantPassed: 2, wantClosing: "ok  \tp\t0.1s",
+		},
+		"a skip keeps its reason without file and line": {
+			stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:12: needs root: mounts\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}
+{"Action":"skip","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Elapsed":0.1}`,
+			wantSkipped: 1, wantWhy: "needs root: mounts", wantClosing: "ok  \tp\t100ms",
+		},
+		"a failure is shown in full and a passing neighbour is not": {
+			stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: chatter\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: (-want +got)\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"--- FAIL: TestB (0.00s)\n"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Output":"FAIL\n"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
+{"Action":"fail","Package":"p","Elapsed":0.1}`,
+			wantPassed: 1, wantFailed: 1, wantClosing: "FAIL\tp\t0.1s",
+			wantShown: "    b_test.go:9: (-want +got)\n--- FAIL: TestB (0.00s)\n",
+		},
+		"a test that fails although its subtests pass counts once": {
+			stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestA/one"}
+{"Action":"pass","Package":"p","Test":"TestA/one"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p"}`,
+			wantPassed: 1, wantFailed: 1, wantClosing: "FAIL\tp\t0s",
+		},
+		"a test that never ended failed": {
+			stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"panic: no\n"}
+{"Action":"fail","Package":"p"}`,
+			wantFailed: 1, wantClosing: "FAIL\tp\t0s", wantShown: "panic: no\n",
+		},
+		"a package that does not build is one failure with the compiler's words": {
+			stream: `{"ImportPath":"p [p.test]","Action":"build-output","Output":"a.go:1:1: undefined: x\n"}
+{"ImportPath":"p [p.test]","Action":"build-fail"}
+{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
+{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
+			wantFailed: 1, wantClosing: "FAIL\tp [build failed]", wantShown: "a.go:1:1: undefined: x\n",
+		},
+		"a package without tests is no result": {
+			stream:      `{"Action":"output","Package":"p","Output":"?   \tp\t[no test files]\n"}` + "\n" + `{"Action":"skip","Package":"p"}`,
+			wantClosing: "?   \tp\t[no test files]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sum, ended := feed(t, tc.stream)
+			got := []int{sum.passed, sum.failed, len(sum.skipped)}
+			if diff := cmp.Diff([]int{tc.wantPassed, tc.wantFailed, tc.wantSkipped}, got); diff != "" {
+				t.Errorf("passed, failed, skipped (-want +got):\n%s", diff)
+			}
+			if tc.wantWhy != "" && sum.skipped[0].why != tc.wantWhy {
+				t.Errorf("skip reason = %q, want %q", sum.skipped[0].why, tc.wantWhy)
+			}
+			if len(ended) != 1 {
+				t.Fatalf("%d packages ended, want 1", len(ended))
+			}
+			if diff := cmp.Diff(tc.wantClosing, ended[0].closing); diff != "" {
+				t.Errorf("closing line (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantShown, ended[0].failures); diff != "" {
+				t.Errorf("shown (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseGroups(t *testing.T) {
+	t.Parallel()
+	got, err := parseGroups([]string{"-group", "units", "-race", "./...", "-group", "cluster", "./test/..."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []group{{"units", []string{"-race", "./..."}}, {"cluster", []string{"./test/..."}}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(group{})); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	for name, args := range map[string][]string{
+		"nothing at all": nil, "no group": {"-race"}, "a group without a name": {"-group"},
+	} {
+		if _, err := parseGroups(args); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
