@@ -1,0 +1,82 @@
+package config
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Section reads a nested mapping. An absent one has no keys, so that every default applies.
+func (s *Section) Section(key string) *Section {
+	n, ok := s.value(key)
+	if ok && n.Kind != yaml.MappingNode {
+		s.report.add(s.at(key), n.Line, "must be a mapping, not %s", describe(n))
+		ok = false
+	}
+	if !ok {
+		return &Section{path: s.at(key), report: s.report, known: map[string]bool{}}
+	}
+	return s.adopt(newSection(s.report, s.at(key), n))
+}
+
+func (s *Section) adopt(child *Section) *Section {
+	s.children = append(s.children, child)
+	return child
+}
+
+// Sections reads a list of mappings. given is false when the key is absent or unusable; an empty list is given.
+func (s *Section) Sections(key string) (items []*Section, given bool) {
+	nodes, given := s.list(key)
+	for i, n := range nodes {
+		path := fmt.Sprintf("%s[%d]", s.at(key), i)
+		if !s.usable(path, n) {
+			continue
+		}
+		if n.Kind != yaml.MappingNode {
+			s.report.add(path, n.Line, "must be a mapping, not %s", describe(n))
+			continue
+		}
+		items = append(items, s.adopt(newSection(s.report, path, n)))
+	}
+	return items, given
+}
+
+// Strings reads a list of strings. check, when not nil, returns what is wrong with an entry. The list that the file gives
+// is returned as a non-nil slice even when it is empty; absent returns the default.
+func (s *Section) Strings(key string, absent []string, check func(string) error) []string {
+	nodes, given := s.list(key)
+	if !given {
+		return absent
+	}
+	out := make([]string, 0, len(nodes))
+	for i, n := range nodes {
+		path := fmt.Sprintf("%s[%d]", s.at(key), i)
+		if !s.usable(path, n) {
+			continue
+		}
+		v, ok := s.str(path, n)
+		if !ok {
+			continue
+		}
+		if check != nil {
+			if err := check(v); err != nil {
+				s.report.add(path, n.Line, "%v", err)
+				continue
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (s *Section) list(key string) (nodes []*yaml.Node, given bool) {
+	n, ok := s.value(key)
+	if !ok {
+		return nil, false
+	}
+	if n.Kind != yaml.SequenceNode {
+		s.report.add(s.at(key), n.Line, "must be a list, not %s; write [] for an empty one", describe(n))
+		return nil, false
+	}
+	return n.Content, true
+}
