@@ -1,0 +1,67 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Arrows finds imports that go against the arrows: programs to front desks to pure rooms to words. Front desks never
+// import each other; a client never imports a server's room; nothing imports a tool or, but for tests and the demo, a test room.
+func Arrows(t *Tree) []string {
+	var found []string
+	for _, f := range t.Go {
+		if f.Nested {
+			continue
+		}
+		room, k, ok := roomOf(f.Dir)
+		if !ok {
+			found = append(found, fmt.Sprintf("%s: no room of the house; see rooms.go", f.Path))
+			continue
+		}
+		for _, spec := range f.Imports() {
+			if why := wrongArrow(f, room, k, spec); why != "" {
+				found = append(found, fmt.Sprintf("%s: imports %s: %s", f.Path, spec, why))
+			}
+		}
+	}
+	return found
+}
+
+// wrongArrow says what is wrong with an import, or nothing.
+func wrongArrow(f *GoFile, room string, k kind, spec string) string {
+	dir, ours := strings.CutPrefix(spec, Module+"/")
+	if !ours {
+		if k == pure && !f.Test && !pureImports(spec) {
+			return "a pure room imports no client, clock, logger, context or I/O"
+		}
+		return ""
+	}
+	otherRoom, other, ok := roomOf(dir)
+	switch {
+	case !ok:
+		return "no room of the house"
+	case other == tool && otherRoom != room:
+		return "nothing imports a tool"
+	case f.Test && other == trial:
+		return ""
+	case dir == "test/cluster" || strings.HasPrefix(dir, "test/cluster/"):
+		if k == trial || f.Dir == "cmd/lanyard" || strings.HasPrefix(f.Dir, "cmd/lanyard/") {
+			return ""
+		}
+		return "only tests and cmd/lanyard's demo start a cluster"
+	case room == otherRoom && (k != door || programOf(f.Dir) == programOf(dir)):
+		return ""
+	case f.Test && k != sdk:
+		return "" // a room's tests may look at any other room
+	case !slices.Contains(mayImport(k), other):
+		return fmt.Sprintf("a %s may not import a %s", k, other)
+	}
+	return ""
+}
+
+// programOf is the program that a directory below cmd belongs to.
+func programOf(dir string) string {
+	parts := strings.SplitN(dir, "/", 3)
+	return strings.Join(parts[:min(2, len(parts))], "/")
+}

@@ -1,0 +1,77 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+)
+
+// kind is what a room is for; it decides which rooms it may import.
+type kind string
+
+const (
+	words kind = "words"      // api/...: words that cross a process; imports nothing of ours
+	pure  kind = "pure room"  // decides from its arguments alone
+	desk  kind = "front desk" // speaks a protocol or to a person
+	aid   kind = "internal"   // shared by front desks
+	sdk   kind = "client"     // what others import
+	door  kind = "program"    // cmd/...
+	tool  kind = "tool"       // programs of the build; nothing imports them
+	trial kind = "test"       // test/...
+)
+
+// rooms are the directories directly under which packages may stand; the longest match counts. A new room is entered here
+// with the decision what it may import.
+func rooms() map[string]kind {
+	return map[string]kind{
+		"api":    words,
+		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure, "delegation": pure,
+		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": desk,
+		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
+		"client": sdk, "cmd": door, "test": trial,
+	}
+}
+
+// mayImport says which kinds of rooms a kind may import, besides itself below its own room.
+func mayImport(k kind) []kind {
+	switch k {
+	case pure:
+		return []kind{pure, words}
+	case desk, aid:
+		return []kind{pure, words, aid}
+	case sdk:
+		return []kind{words}
+	case door:
+		return []kind{desk, pure, words, aid, sdk}
+	case tool:
+		return []kind{desk, pure, words, aid, door}
+	case trial:
+		return []kind{desk, pure, words, aid, sdk, trial}
+	default:
+		return nil
+	}
+}
+
+// roomOf finds the room that a directory belongs to.
+func roomOf(dir string) (room string, k kind, ok bool) {
+	for name, candidate := range rooms() {
+		if (dir == name || strings.HasPrefix(dir, name+"/")) && len(name) > len(room) {
+			room, k, ok = name, candidate, true
+		}
+	}
+	return room, k, ok
+}
+
+// pureImports says whether a pure room may import a path from outside the module: no client, clock, logger, context or I/O.
+func pureImports(path string) bool {
+	std := []string{
+		"bytes", "cmp", "encoding/json", "errors", "fmt", "iter", "maps", "math", "math/bits", "path", "regexp", "slices", "sort",
+		"strconv", "strings", "unicode", "unicode/utf8", "net/url", "encoding/base64", "crypto/sha256", "crypto/subtle", "encoding/hex",
+		"encoding",
+	}
+	libraries := []string{
+		"github.com/go-json-experiment/json", "golang.org/x/text/unicode/norm", "golang.org/x/text/cases", "sigs.k8s.io/json",
+		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/util/intstr",
+		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/runtime",
+	}
+	return slices.Contains(std, path) || slices.ContainsFunc(libraries, func(l string) bool { return path == l || strings.HasPrefix(path, l+"/") })
+}
