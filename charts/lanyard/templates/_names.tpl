@@ -1,0 +1,54 @@
+{{/* Names are fixed: the configurations and policies are cluster-wide, so there is one Lanyard in a cluster. */}}
+
+{{- define "lanyard.labels" -}}
+app.kubernetes.io/name: lanyard
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+app.kubernetes.io/part-of: lanyard
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") | quote }}
+{{- end }}
+
+{{/* The labels that select the webhook's pods; they never change, since a Deployment's selector cannot. */}}
+{{- define "lanyard.webhook.selector" -}}
+app.kubernetes.io/part-of: lanyard
+app.kubernetes.io/component: webhook
+{{- end }}
+
+{{- define "lanyard.image" -}}
+{{- if .Values.image.digest -}}
+{{ printf "%s@%s" .Values.image.repository .Values.image.digest | quote }}
+{{- else -}}
+{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) | quote }}
+{{- end -}}
+{{- end }}
+
+{{- define "lanyard.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What the restricted PodSecurity level asks of every container. */}}
+{{- define "lanyard.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{- define "lanyard.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* The Secret with the webhook's certificate. */}}
+{{- define "lanyard.webhook.tlsSecret" -}}
+{{- if .Values.certManager.enabled }}lanyard-webhook-tls{{ else }}{{ .Values.certs.existingSecret }}{{ end }}
+{{- end }}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lanyard-k8s/lanyard/mutate/violation"
+	"github.com/lanyard-k8s/lanyard/webhook/settings"
+)
+
+const root = "../../.."
+
+// TestThePagesAreFresh leaves out the commands, whose help is slow to get; `make verify` compares those too.
+func TestThePagesAreFresh(t *testing.T) {
+	t.Parallel()
+	for name, page := range map[string]func(string) ([]byte, error){
+		"reasons.md": reasonsPage, "metrics.md": metricsPage, "configuration.md": configurationPage,
+	} {
+		want, err := page(root)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got, err := os.ReadFile(filepath.Join(root, reference, name))
+		if err != nil {
+			t.Errorf("%v; run make generate", err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is stale; run make generate (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestEveryReasonHasAdviceAndNothingElseHas(t *testing.T) {
+	t.Parallel()
+	for _, r := range violation.Reasons() {
+		if advice()[r] == "" {
+			t.Errorf("reason %s has no advice", r)
+		}
+	}
+	if got, want := len(advice()), len(violation.Reasons()); got != want {
+		t.Errorf("advice for %d reasons, want %d", got, want)
+	}
+}
+
+// required is the least that the loader accepts: the keys that have no default.
+const required = `
+publisher: {enabled: true}
+job: {enabled: true, baseURL: "https://lanyard-exchange.lanyard.svc:8443"}
+`
+
+func TestTheExampleConfigurationIsTheDefaults(t *testing.T) {
+	t.Parallel()
+	want, err := settings.Parse([]byte(required))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := settings.Parse(webhookYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fmt.Sprintf("%#v %#v %#v", want, want.Rules.Publisher, want.Rules.Job),
+		fmt.Sprintf("%#v %#v %#v", got, got.Rules.Publisher, got.Rules.Job), pointers()); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+// pointers makes two printed structs comparable: addresses differ from run to run.
+func pointers() cmp.Option {
+	return cmp.Transformer("withoutAddresses", func(s string) string {
+		return regexp.MustCompile(`0x[0-9a-f]+`).ReplaceAllString(s, "0x")
+	})
+}
+
+// TestTheExampleConfigurationHasEveryKey looks for the keys where the loader names them: in calls on a section.
+func TestTheExampleConfigurationHasEveryKey(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root, "webhook/settings/*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no loader: %v", err)
+	}
+	readers := regexp.MustCompile(`^(Section|Sections|Enum|Bool|Text|String|Strings|Int|Required)$`)
+	found := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			lit, isLit := call.Args[0].(*ast.BasicLit)
+			if !ok || !isLit || lit.Kind != token.STRING || !readers.MatchString(sel.Sel.Name) {
+				return true
+			}
+			key, _ := strconv.Unquote(lit.Value)
+			found++
+			if !regexp.MustCompile(`(?m)^[ -]*` + regexp.QuoteMeta(key) + `:`).Match(webhookYAML) {
+				t.Errorf("%s: key %q is missing from webhook.yaml", file, key)
+			}
+			return true
+		})
+	}
+	if found < 10 {
+		t.Errorf("found %d keys in the loader; does it name them otherwise now?", found)
+	}
+}
+
+func TestSubcommands(t *testing.T) {
+	t.Parallel()
+	const help = "Usage:\n\nAvailable Commands:\n  completion  Generate\n  doctor      Examine\n  preview     Show\n  help        Help\n\nFlags:\n  -h  x\n"
+	if diff := cmp.Diff([]string{"doctor", "preview"}, subcommands(help)); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+}

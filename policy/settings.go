@@ -1,0 +1,58 @@
+package policy
+
+import "strings"
+
+// Mode says what happens to a reserved name: refused (enforce) or let through with a warning and an audit event (audit).
+// No other policy looks at it.
+type Mode string
+
+// The two modes of admission.mode.
+const (
+	Enforce Mode = "enforce"
+	Audit   Mode = "audit"
+)
+
+// Kind is one row of the table of job kinds: a kind whose pods act for the person who created it.
+type Kind struct {
+	Group          string   `json:"group"`
+	Kind           string   `json:"kind"`
+	Resource       string   `json:"resource,omitempty"` // absent: the kind in lower case and an "s"
+	PodCreators    []string `json:"podCreators"`        // usernames of the controllers that create its pods
+	AdoptionLabels []string `json:"adoptionLabels"`     // pod labels that only those controllers write
+}
+
+// Controller is a controller that creates job kinds on behalf of a parent object: its username, and the parents
+// ("group/Kind") whose creator the children belong to.
+type Controller struct {
+	Identity string   `json:"identity"`
+	Parents  []string `json:"parents"`
+}
+
+// Settings are the facts that the policies hold as literals. The chart computes the same fields from its values; every
+// list keeps its order, since the texts are compared.
+type Settings struct {
+	Mode               Mode         `json:"mode"`
+	Jobs               bool         `json:"jobs"`               // false: the exchange is off, no creator stamp is demanded
+	PublisherAudience  string       `json:"publisherAudience"`  // empty: the publisher role is off
+	JobAudience        string       `json:"jobAudience"`        // empty: the job role is off
+	JobTokenFile       string       `json:"jobTokenFile"`       // the value that Lanyard itself gives the token file variable
+	Publishers         []string     `json:"publishers"`         // "namespace/serviceAccount"
+	PublisherAccounts  []string     `json:"publisherAccounts"`  // usernames: cross-node publishers
+	ReleaseAccounts    []string     `json:"releaseAccounts"`    // usernames: Lanyard's own programs
+	TokenRequesters    []string     `json:"tokenRequesters"`    // usernames that may ask the token API for a protected audience
+	Kinds              []Kind       `json:"kinds"`              // at least one when Jobs
+	Delegating         []Controller `json:"delegating"`         // controllers that create job kinds for a parent
+	Submitters         []string     `json:"submitters"`         // usernames of service accounts that may submit
+	ExcludedNamespaces []string     `json:"excludedNamespaces"` // never managed, whatever their labels say; the release's own among them
+}
+
+// resource is the kind's resource name, guessed from its kind when the row does not give one.
+func (k Kind) resource() string {
+	if k.Resource != "" {
+		return k.Resource
+	}
+	return strings.ToLower(k.Kind) + "s"
+}
+
+// name is the form in which kinds are compared: "group/Kind".
+func (k Kind) name() string { return k.Group + "/" + k.Kind }
