@@ -1,0 +1,81 @@
+//go:build unix
+
+// Program guard runs one command and sees to it that the command never outlives the process that asked for it.
+//
+// The asker holds the other end of guard's standard input. Each line on it is an order: "term" and "kill" end the command,
+// "stop" and "cont" pause and resume it. When the pipe closes, because the asker is done or because it died in any way at
+// all, kill -9 included, the command and everything that it started is killed. Orders go through the command's own parent,
+// so that a process id used again by the system is never signalled.
+//
+// guard ends with the command's exit code, or 128 and the number of the signal that ended it.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+func main() {
+	// Linux ends a child when the thread that started it ends; locked, that is the main thread, which lasts as long as
+	// the process.
+	runtime.LockOSThread()
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: guard PROGRAM [ARGUMENT...]")
+		os.Exit(2)
+	}
+	// A signal meant for the asker's terminal is the asker's business; it will send an order, or close the pipe. The
+	// signals are taken and dropped, since to ignore them would make the command ignore them, too.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	os.Exit(run(os.Args[1:], os.Stdin))
+}
+
+// run starts the command, obeys orders, and returns the exit code to end with.
+func run(command []string, orders io.Reader) int {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = attributes()
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintf(os.Stderr, "guard: starting %s: %v\n", command[0], err)
+		return 127
+	}
+	go obey(orders, cmd.Process.Pid)
+	err := cmd.Wait()
+	// Whatever the command had started is in its process group and goes with it.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	return code(err)
+}
+
+// obey turns each order into a signal to the command's process group until the pipe closes, which means kill.
+func obey(orders io.Reader, group int) {
+	signals := map[string]syscall.Signal{
+		"term": syscall.SIGTERM, "kill": syscall.SIGKILL, "stop": syscall.SIGSTOP, "cont": syscall.SIGCONT,
+	}
+	for lines := bufio.NewScanner(orders); lines.Scan(); {
+		if s, ok := signals[lines.Text()]; ok {
+			_ = syscall.Kill(-group, s)
+		}
+	}
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+}
+
+// code tells a shell's exit code from how the command ended.
+func code(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case !errors.As(err, &exit):
+		return 127
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}
