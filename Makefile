@@ -8,7 +8,7 @@ FUZZTIME ?= 30s
 BENCH    ?= .
 COUNT    ?= 6
 DEMO_ARGS ?=
-IMAGE    ?= ghcr.io/lanyard-k8s/lanyard
+IMAGE    ?= lanyard-k8s/lanyard
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ARCHS    ?= amd64 arm64
 PROGRAMS := webhook lanyard
@@ -22,7 +22,7 @@ HEAVY = $(shell $(GO) list ./test/... | grep -v -e /test/arch -e /test/podtest)
 UNITS = $(filter-out $(HEAVY),$(shell $(GO) list ./...))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit cluster check fmt vet staticcheck arch vuln lint generate verify bench fuzz image clean
+.PHONY: help demo test unit cluster check fmt vet staticcheck golangci arch vuln lint generate verify bench fuzz image clean
 
 help: ## list the targets
 	@if [ -t 1 ]; then on=$$(printf '\033[36m') off=$$(printf '\033[0m'); fi; \
@@ -58,7 +58,10 @@ staticcheck: ## staticcheck
 arch: ## the rules of the house alone (test/arch)
 	@$(GO) test ./test/arch/
 
-lint: fmt vet staticcheck arch ## fmt, vet, staticcheck and arch
+golangci: ## golangci-lint with .golangci.yml
+	@$(GO) tool -modfile=go.lint.mod golangci-lint run ./...
+
+lint: fmt vet staticcheck golangci arch ## fmt, vet, staticcheck, golangci-lint and arch
 
 vuln: ## known vulnerabilities in what is linked; skipped aloud where the database is out of reach
 	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; \
@@ -67,7 +70,7 @@ vuln: ## known vulnerabilities in what is linked; skipped aloud where the databa
 	else echo "vuln: SKIPPED, govulncheck could not finish (is its database out of reach?):"; echo "$$out" | tail -n 3; fi
 
 generate: ## write the generated files: the chart's policies and docs/reference
-	@$(GO) generate ./...
+	@$(GO) run ./internal/gen && $(GO) run ./internal/gen/docs
 
 verify: ## fail if a generated file is stale
 	@./.ci/verify

@@ -2,7 +2,7 @@
 // programs into a single layer over nothing (FROM scratch), to be run as uid 65532. No Docker daemon, no base image, no
 // clock: the same programs give the same bytes.
 //
-//	image -arch amd64 -tag ghcr.io/lanyard-k8s/lanyard:v0.1.0 -entrypoint /webhook -out lanyard.tar dist/amd64/webhook
+//	image -arch amd64 -tag lanyard-k8s/lanyard:v0.1.0 -entrypoint /webhook -out lanyard.tar dist/amd64/webhook
 package main
 
 import (
