@@ -121,7 +121,7 @@ type Outcome string
 const (
 	// Injected: the patch adds a token.
 	Injected Outcome = "injected"
-	// Already: nothing to add, everything of ours is there.
+	// Already: every token is there; the patch, if any, adds no more than labels and annotations.
 	Already Outcome = "already"
 	// Stamped: the patch writes or restores the creator stamp (and tombstones) alone.
 	Stamped Outcome = "stamped"
@@ -145,12 +145,17 @@ func (o Outcome) Allows() bool {
 	}
 }
 
-// Decision is the answer to a request: an outcome, the patch (mutating entries only), every violation found (also in mode
-// audit), warnings for the person, the roles that apply to the pod and the audiences they carry.
+// MaxViolations bounds how many violations a decision keeps; an object of a few megabytes can hold a hundred thousand.
+const MaxViolations = 500
+
+// Decision is the answer to a request: an outcome, the patch (mutating entries only), the violations found (also in mode
+// audit), warnings for the person, the roles that apply to the pod and the audiences they carry. Violations are sorted by
+// path; More counts those beyond MaxViolations.
 type Decision struct {
 	Outcome    Outcome
 	Patch      []Op
 	Violations []violation.Violation
+	More       int
 	Warnings   []string
 	Roles      []Role
 	Audiences  []string

@@ -1,0 +1,201 @@
+package manifest
+
+import (
+	"strings"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
+)
+
+// Decode reads a pod. The error, an *Error, names the first place where the text is not JSON, repeats a key, or has a wrong
+// type where the rules look.
+func Decode(raw []byte) (Pod, error) {
+	r := newReader(raw, string(raw), false)
+	p, err := r.pod()
+	if err != nil {
+		return Pod{}, err
+	}
+	return p, r.end()
+}
+
+// DecodeMeta reads the metadata of any object and skips the rest of it.
+func DecodeMeta(raw []byte) (Meta, error) {
+	r := newReader(raw, string(raw), false)
+	var m Meta
+	err := r.item(func(key string) (err error) {
+		if key != "metadata" {
+			return r.skip()
+		}
+		m, err = r.meta()
+		return err
+	})
+	if err != nil {
+		return Meta{}, err
+	}
+	return m, r.end()
+}
+
+func (r *reader) pod() (Pod, error) {
+	var p Pod
+	err := r.item(func(key string) (err error) {
+		switch key {
+		case "metadata":
+			p.Meta, err = r.meta()
+		case "spec":
+			p.Spec, err = r.spec()
+		default:
+			err = r.skip()
+		}
+		return err
+	})
+	return p, err
+}
+
+func (r *reader) meta() (Meta, error) {
+	var m Meta
+	shape, err := r.object(func(key string) (err error) {
+		switch key {
+		case "name":
+			m.Name, err = r.str()
+		case "generateName":
+			m.GenerateName, err = r.str()
+		case "labels":
+			m.Labels, err = r.pairs()
+		case "annotations":
+			m.Annotations, err = r.pairs()
+		case "ownerReferences":
+			_, err = r.list(func() error {
+				o, err := r.owner()
+				m.Owners = append(m.Owners, o)
+				return err
+			})
+		default:
+			err = r.skip()
+		}
+		return err
+	})
+	m.Shape = shape
+	return m, err
+}
+
+// pairs reads labels or annotations and keeps those that rules ask for. All of them must be strings.
+func (r *reader) pairs() (Pairs, error) {
+	var p Pairs
+	shape, err := r.object(func(key string) error {
+		if !strings.HasPrefix(key, wire.Prefix) && key != wire.AnnotationMirror {
+			if k := r.dec.PeekKind(); k != '"' && k != 'n' {
+				return r.wrong("a string")
+			}
+			return r.skip()
+		}
+		v, err := r.str()
+		p.List = append(p.List, Pair{Key: key, Value: v})
+		return err
+	})
+	p.Shape = shape
+	return p, err
+}
+
+func (r *reader) owner() (Owner, error) {
+	var o Owner
+	err := r.item(func(key string) (err error) {
+		switch key {
+		case "apiVersion":
+			o.APIVersion, err = r.str()
+		case "kind":
+			o.Kind, err = r.str()
+		case "name":
+			o.Name, err = r.str()
+		case "uid":
+			o.UID, err = r.str()
+		case "controller":
+			o.Controller, err = r.boolean()
+		default:
+			err = r.skip()
+		}
+		return err
+	})
+	return o, err
+}
+
+func (r *reader) spec() (Spec, error) {
+	var s Spec
+	shape, err := r.object(func(key string) (err error) {
+		switch key {
+		case "containers":
+			s.Containers, err = r.containers(&s)
+		case "initContainers":
+			s.InitContainers, err = r.containers(&s)
+		case "ephemeralContainers":
+			s.EphemeralContainers, err = r.containers(&s)
+		case "volumes":
+			s.VolumesShape, err = r.list(func() error {
+				v, err := r.volume()
+				s.Volumes = append(s.Volumes, v)
+				return err
+			})
+		default:
+			err = r.specRest(&s, key)
+		}
+		return err
+	})
+	s.Shape = shape
+	return s, err
+}
+
+// specRest reads the members of a spec that are not lists of containers or volumes.
+func (r *reader) specRest(s *Spec, key string) (err error) {
+	switch key {
+	case "serviceAccountName":
+		s.ServiceAccountName, err = r.str()
+	case "os":
+		_, err = r.object(func(key string) (err error) {
+			if key != "name" {
+				return r.skip()
+			}
+			s.OS, err = r.str()
+			return err
+		})
+	case "nodeSelector":
+		err = r.nodeSelector(s)
+	case "affinity":
+		s.HasAffinity, err = r.affinity()
+	case "terminationGracePeriodSeconds":
+		s.GracePeriodSeconds, err = r.whole()
+	case "securityContext":
+		err = r.security(s)
+	default:
+		err = r.skip()
+	}
+	return err
+}
+
+func (r *reader) nodeSelector(s *Spec) error {
+	shape, err := r.object(func(key string) error {
+		v, err := r.str()
+		if key == "kubernetes.io/os" || (key == "beta.kubernetes.io/os" && s.NodeOS == "") {
+			s.NodeOS = v
+		}
+		return err
+	})
+	s.HasNodeSelector = shape == Filled
+	return err
+}
+
+// affinity says whether an affinity says anything about nodes or pods.
+func (r *reader) affinity() (bool, error) {
+	shape, err := r.object(func(string) error { return r.skip() })
+	return shape == Filled, err
+}
+
+// security looks for Windows options in a security context, the pod's or a container's.
+func (r *reader) security(s *Spec) error {
+	_, err := r.object(func(key string) error {
+		if key != "windowsOptions" {
+			return r.skip()
+		}
+		there, err := r.present()
+		s.WindowsOptions = s.WindowsOptions || there
+		return err
+	})
+	return err
+}
