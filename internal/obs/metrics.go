@@ -1,9 +1,14 @@
 package obs
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -49,5 +54,28 @@ func NewServer(h http.Handler) *http.Server {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
+	}
+}
+
+// Serve is a task that serves h on l until its context ends.
+func Serve(l net.Listener, h http.Handler, log logr.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		srv := NewServer(h)
+		stopped := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(stopped)
+			last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			if err := srv.Shutdown(last); err != nil {
+				_ = srv.Close()
+			}
+		})
+		defer stop()
+		log.Info("serving metrics", KeyAddr, l.Addr().String())
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve metrics: %w", err)
+		}
+		<-stopped
+		return nil
 	}
 }

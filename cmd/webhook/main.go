@@ -1,0 +1,19 @@
+// Command webhook is the admission server: it answers the API server's reviews of pods and workloads. See `webhook --help`.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+)
+
+func main() {
+	os.Exit(realMain())
+}
+
+func realMain() int {
+	ctx, stop := lifecycle.Signals(context.Background())
+	defer stop()
+	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}

@@ -1,0 +1,102 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lanyard-k8s/lanyard/mutate"
+	"github.com/lanyard-k8s/lanyard/mutate/violation"
+)
+
+// The bounds of what a person is told at once.
+const (
+	maxViolations   = 25
+	maxWarnings     = 5
+	maxWarningRunes = 120
+)
+
+// refuse is the one place where violations become an answer: 403 Forbidden with every violation, sorted, in the words of a
+// field.ErrorList, the first 25 of them spelled out in message and details alike.
+func refuse(vs []violation.Violation, docsURL string) *status {
+	vs = slices.Clone(vs)
+	violation.Sort(vs)
+	more := max(0, len(vs)-maxViolations)
+	vs = vs[:len(vs)-more]
+	s := &status{code: http.StatusForbidden, reason: reasonFor(http.StatusForbidden)}
+	texts := make([]string, 0, len(vs)+1)
+	for _, v := range vs {
+		e := fieldError(v)
+		texts = append(texts, e.Error())
+		s.causes = append(s.causes, cause{reason: string(e.Type), message: e.ErrorBody(), field: e.Field})
+	}
+	if more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	s.message = strings.Join(texts, ", ")
+	if len(texts) > 1 {
+		s.message = "[" + s.message + "]"
+	}
+	if len(texts) == 0 {
+		// A denial without a violation is a fault of ours; the API server would print an empty sentence.
+		s.message = "refused by Lanyard's rules"
+	}
+	if docsURL != "" {
+		s.message += "; see " + docsURL
+	}
+	return s
+}
+
+// fieldError picks the type that says what to do: add what is required, take away what is forbidden. The types that print
+// a value are never used.
+func fieldError(v violation.Violation) *field.Error {
+	kind := field.ErrorTypeForbidden
+	if v.Reason == violation.NotInjected || v.Reason == violation.EnvFromOpen {
+		kind = field.ErrorTypeRequired
+	}
+	return &field.Error{Type: kind, Field: v.Field, Detail: v.Message, BadValue: ""}
+}
+
+// warningsOf bounds a decision's warnings: at most five of at most 120 characters each, no control characters (they travel
+// in an HTTP header). Under mode audit every violation that was let through is a warning too.
+func warningsOf(d *mutate.Decision) []string {
+	all := d.Warnings
+	if d.Outcome == mutate.Audited {
+		vs := slices.Clone(d.Violations)
+		violation.Sort(vs)
+		all = slices.Clone(all)
+		for _, v := range vs {
+			all = append(all, "audit: "+v.Field+": "+v.Message)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]string, 0, min(len(all), maxWarnings))
+	for i, w := range all {
+		if i == maxWarnings-1 && len(all) > maxWarnings {
+			out = append(out, fmt.Sprintf("and %d more warnings", len(all)-i))
+			break
+		}
+		out = append(out, clip(w, maxWarningRunes))
+	}
+	return out
+}
+
+// clip cuts s to n characters, the last three being dots then, and replaces control characters.
+func clip(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-3]) + "..."
+}
