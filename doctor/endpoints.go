@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// examineEndpoints counts the ready endpoints of every Service that an entry leads to.
+func examineEndpoints(s Snapshot) []Finding {
+	var found []Finding
+	for _, service := range s.services() {
+		switch ready := s.ready(service); ready {
+		case 0:
+			found = append(found, Finding{
+				Severity: Fail, Subject: "Service/" + service,
+				Message: "no endpoint is ready: the webhook cannot be called, and pods and jobs that need it are refused",
+				Advice:  fmt.Sprintf("see why its pods are not ready: kubectl get pods -n %s", s.Release),
+			})
+		case 1:
+			found = append(found, Finding{
+				Severity: Warn, Subject: "Service/" + service,
+				Message: "one endpoint alone is ready: when its node goes, pods and jobs are refused until it is back",
+				Advice:  "run at least two replicas (webhook.replicas)",
+			})
+		}
+	}
+	return found
+}
+
+// services names the Services in the release's namespace that entries lead to.
+func (s Snapshot) services() []string {
+	var names []string
+	for _, e := range s.entries() {
+		if svc := e.client.Service; svc != nil && svc.Namespace == s.Release && !slices.Contains(names, svc.Name) {
+			names = append(names, svc.Name)
+		}
+	}
+	return names
+}
+
+func (s Snapshot) ready(service string) int {
+	var addresses []string
+	for _, slice := range s.Endpoints {
+		if slice.Namespace != s.Release || slice.Labels[discoveryv1.LabelServiceName] != service {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				addresses = append(addresses, e.Addresses...)
+			}
+		}
+	}
+	slices.Sort(addresses)
+	return len(slices.Compact(addresses))
+}
