@@ -79,16 +79,28 @@ func (v *review) lacks(s seat, has [2]bool, l *lack) {
 	if v.gear.role == Publisher && has[0] {
 		return
 	}
-	for _, e := range v.gear.env {
-		if !reserved.Has(s.c, e.Name) {
-			l.env = append(l.env, e)
+	// Nearly always all of it is missing or none; a slice of the gear's own lists then does.
+	l.env = without(v.gear.env, func(_ int, o reserved.Own) bool { return reserved.Has(s.c, o.Name) })
+	l.mounts = without(v.gear.mounts(), func(i int, _ manifest.Mount) bool { return has[i] })
+}
+
+// without returns the elements that are not there yet, in a new slice only where some are.
+func without[T any](all []T, there func(int, T) bool) []T {
+	var some []T
+	cut := false
+	for i, e := range all {
+		switch {
+		case !there(i, e) && cut:
+			some = append(some, e)
+		case there(i, e) && !cut:
+			cut = true
+			some = append(some, all[:i]...)
 		}
 	}
-	for i, m := range v.gear.mounts() {
-		if !has[i] {
-			l.mounts = append(l.mounts, m)
-		}
+	if cut {
+		return some
 	}
+	return all
 }
 
 // open returns the empty entries that a container with envFrom still needs, less those that are about to get a value.

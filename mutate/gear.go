@@ -21,6 +21,7 @@ type gear struct {
 	listKey   string         // the annotation that records the containers first used
 	expires   int64          // the token's lifetime in this pod, set when the pod has been read
 	ownMounts [2]manifest.Mount
+	fences    [2]fenced // of ownMounts
 }
 
 // gearFor returns the gear of an entry's role, or nil when that role is switched off.
@@ -51,6 +52,7 @@ func newGear(role Role, t Token, volume, caMap, listKey string) *gear {
 	g := &gear{role: role, token: t, volume: volume, caMap: caMap, listKey: listKey, expires: t.ExpirationSeconds}
 	g.ownMounts[0] = manifest.Mount{Name: volume, MountPath: t.MountPath, ReadOnly: true}
 	g.ownMounts[1] = manifest.Mount{Name: wire.VolumeCA, MountPath: wire.CAMountPath, ReadOnly: true}
+	g.fences = [2]fenced{fenceOf(t.MountPath), fenceOf(wire.CAMountPath)}
 	g.env = make([]reserved.Own, 0, 3)
 	return g
 }

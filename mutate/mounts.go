@@ -22,12 +22,12 @@ func (v *review) mounts(s seat) (has [2]bool) {
 		case m.Name == wire.VolumeCA && v.gear.caMap != "":
 			has[1] = v.caMount(s, i, m) || has[1]
 		default:
-			v.fence(s, v.indexed(s, "volumeMounts", i, ".mountPath", m.Name+"\x00"+m.MountPath), m.MountPath)
+			v.fence(s, "volumeMounts", i, ".mountPath", m.Name, m.MountPath)
 		}
 	}
 	for i := range s.c.Devices {
 		d := &s.c.Devices[i]
-		v.fence(s, v.indexed(s, "volumeDevices", i, ".devicePath", d.Name+"\x00"+d.DevicePath), d.DevicePath)
+		v.fence(s, "volumeDevices", i, ".devicePath", d.Name, d.DevicePath)
 	}
 	return has
 }
@@ -56,12 +56,17 @@ func (v *review) caMount(s seat, i int, m *manifest.Mount) bool {
 	return false
 }
 
-// fence keeps everything else away from the role's paths.
-func (v *review) fence(s seat, at spot, p string) {
-	for _, own := range v.gear.mounts() {
-		if collides(p, own.MountPath) {
+// fence keeps everything else away from the role's paths: element i of a list, whose path p stands in a field of it.
+func (v *review) fence(s seat, list string, i int, field, name, p string) {
+	if p == "" {
+		return
+	}
+	clean := plain(p)
+	real := resolved(p)
+	for n := range v.gear.mounts() {
+		if f := v.gear.fences[n]; f.hit(clean) || f.hit(real) {
 			v.blocked = v.blocked || s.target
-			v.file(violation.PathConflict, at, sayPath(own.MountPath))
+			v.file(violation.PathConflict, v.indexed(s, list, i, field, name+"\x00"+p), sayPath(v.gear.ownMounts[n].MountPath))
 			return
 		}
 	}

@@ -24,8 +24,9 @@ func (p *patch) extend(list string, shape manifest.Shape, values [][]byte) {
 		return
 	}
 	if shape == manifest.Filled {
+		end := list + "/-"
 		for _, value := range values {
-			p.add(list+"/-", value)
+			p.add(end, value)
 		}
 		return
 	}
@@ -45,6 +46,7 @@ func (p *patch) extend(list string, shape manifest.Shape, values [][]byte) {
 
 // spec writes what the pod lacks: volumes first, so that no mount is ever without its volume, then container by container.
 func (v *review) spec(p *patch) {
+	p.ops = make([]Op, 0, 6+6*len(v.missing.containers))
 	var volumes [][]byte
 	if v.missing.token {
 		volumes = append(volumes, v.gear.tokenVolume())

@@ -5,19 +5,21 @@ import (
 	"strings"
 )
 
-// collides says whether something mounted at p would stand at our path, below it, or exactly at its parent directory, where
-// it could bring a file of its own under our path's name. Mounts higher up are harmless, since the runtime puts ours on
-// top.
-func collides(p, ours string) bool {
-	if p == "" {
-		return false
-	}
-	ours = plain(ours)
-	return overlaps(plain(p), ours) || overlaps(resolved(p), ours)
+// fenced is a directory of ours, cleaned, and its parent.
+type fenced struct {
+	dir, parent string
 }
 
-func overlaps(p, ours string) bool {
-	return p == ours || strings.HasPrefix(p, ours+"/") || p == path.Dir(ours)
+func fenceOf(dir string) fenced {
+	dir = plain(dir)
+	return fenced{dir: dir, parent: path.Dir(dir)}
+}
+
+// hit says whether something mounted at the cleaned path p would stand at our path, below it, or exactly at its parent
+// directory, where it could bring a file of its own under our path's name. Mounts higher up are harmless, since the runtime
+// puts ours on top.
+func (f fenced) hit(p string) bool {
+	return p == f.dir || p == f.parent || (strings.HasPrefix(p, f.dir) && p[len(f.dir)] == '/')
 }
 
 // below says whether p is dir or lies below it.
@@ -28,7 +30,10 @@ func below(p, dir string) bool {
 
 // plain cleans a mount path as text. A relative path counts from the root, as in the kubelet, and /run is /var/run.
 func plain(p string) string {
-	p = path.Clean("/" + p)
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	p = path.Clean(p)
 	if p == "/run" || strings.HasPrefix(p, "/run/") {
 		return "/var" + p
 	}
