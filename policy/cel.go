@@ -19,7 +19,7 @@ func quoted(names []string) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// label is the value of an object's label, or ''.
+// label is the value of an object's label, or ”.
 func label(object, key string) string {
 	return object + ".metadata.?labels[?'" + key + "'].orValue('')"
 }

@@ -88,12 +88,12 @@ once.
 {{/* lanyard.check.username: a literal username that is not a crowd, and none of ours. */}}
 {{- define "lanyard.check.username" -}}
 {{- $v := toString .value -}}
-{{- if or (not (kindIs "string" .value)) (not (regexMatch "^[^\\s*?\"\\\\]{1,320}$" $v)) -}}
+{{- if or (not (kindIs "string" .value)) (not (regexMatch "^[^\\s*?\\[\\]\"\\\\]{1,320}$" $v)) -}}
 {{- include "lanyard.fault" (dict "all" .all "at" .at "say" "must be one literal username without spaces or patterns") -}}
 {{- else if has $v (list "system:authenticated" "system:unauthenticated" "system:anonymous" "system:masters" "system:nodes" "system:serviceaccounts") -}}
 {{- include "lanyard.fault" (dict "all" .all "at" .at "say" (printf "%s is a crowd, not an identity" $v)) -}}
-{{- else if has $v .all.own -}}
-{{- include "lanyard.fault" (dict "all" .all "at" .at "say" (printf "%s is one of Lanyard's own accounts and may not be on any list" $v)) -}}
+{{- else if hasPrefix "system:serviceaccount:" $v -}}
+{{- include "lanyard.check.account" . -}}
 {{- end -}}
 {{- end }}
 

@@ -1,0 +1,65 @@
+{{/* What an admin reads after an install or upgrade; a named template, so that tests can render it. */}}
+{{- define "lanyard.notes" -}}
+{{- $auth := .Values.global.platformConnectorAuth }}
+{{- $ns := .Release.Namespace }}
+Lanyard {{ .Chart.AppVersion }} stands in namespace {{ $ns }}.
+{{ if eq .Values.admission.mode "audit" }}
+admission.mode is audit: reserved names, paths and look-alikes only warn and count. When
+lanyard_admission_violations_total stays at zero, set admission.mode: enforce.
+{{ else }}
+admission.mode is enforce. On a cluster where jobs run already, begin with admission.mode: audit, and change to enforce when
+lanyard_admission_violations_total stays at zero.
+{{ end }}
+{{- if not .Values.admission.policies.enabled }}
+WARNING: the policies are off. The API server refuses nothing by itself; only the webhook answers.
+{{ end }}
+{{- if not $auth.enabled }}
+WARNING: global.platformConnectorAuth.enabled is false. Publishers get no token, and any caller that reaches the connector's
+socket may name any node. This is not a supported production configuration.
+{{ end }}
+{{- if not .Values.exchange.enabled }}
+exchange.enabled is false: no job gets a subject token, and creators are not stamped.
+{{ end }}
+{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.apiServerCIDRs) }}
+WARNING: networkPolicy.apiServerCIDRs is empty, so anyone in the cluster may reach the webhook's port. A forged review earns
+nothing, but a list of the API servers' addresses keeps strangers out.
+{{ end }}
+{{- if not .Values.certManager.enabled }}
+cert-manager is not used: renew Secret {{ .Values.certs.existingSecret }} and certs.caBundle yourself, in time and together.
+{{ end }}
+{{- if ne ($auth.audience | default "") "platform-connector.nvsentinel.nvidia.com" }}{{ if $auth.enabled }}
+The publishers' audience is {{ $auth.audience }}. Changing an audience has an order (connector and publishers): see
+docs/operations.md.
+{{ end }}{{ end }}
+{{- if and $auth.enabled (ne $auth.tokenMountPath "/var/run/secrets/nvsentinel/platform-connector") }}
+The publishers' token is mounted at {{ $auth.tokenMountPath }}. Publishers that were told another path must be told.
+{{ end }}
+{{- $bundled := list }}
+{{- range $auth.crossNodeServiceAccounts | default list }}
+{{- $name := last (splitList ":" .) }}
+{{- if has $name (list "csp-health-monitor" "kubernetes-object-monitor" "nvcre-certification-monitor" "slurm-drain-monitor" "health-events-analyzer") }}{{ $bundled = append $bundled . }}{{ end }}
+{{- end }}
+{{- if $bundled }}
+global.platformConnectorAuth.crossNodeServiceAccounts lists bundled monitors: {{ join ", " $bundled }}.
+Remove them: they are derived from the release's namespace for whichever of them are enabled.
+{{ end }}
+Next steps, by a platform admin (bind ClusterRole lanyard-platform-admin to those who are not cluster admins). The chart
+labels no namespace:
+{{ if .Values.exchange.enabled }}{{ range .Values.jobs.namespaces }}
+  kubectl label namespace {{ . }} lanyard.dev/jobs=managed
+{{- else }}
+  kubectl label namespace NAMESPACE lanyard.dev/jobs=managed        # jobs there act for those who submit them
+{{- end }}{{ end }}{{ if $auth.enabled }}
+  kubectl label namespace NAMESPACE lanyard.dev/publishers=enabled  # pods there may ask for lanyard.dev/role: publisher
+{{- end }}
+
+Look around:
+
+  kubectl -n {{ $ns }} get pods,certificates
+  kubectl get validatingadmissionpolicies -l app.kubernetes.io/part-of=lanyard
+{{- if or .Values.tests.namespace .Values.jobs.namespaces }}
+  helm -n {{ $ns }} test {{ .Release.Name }}
+{{- end }}
+
+An uninstall keeps the labels of namespaces.
+{{- end }}
