@@ -52,17 +52,22 @@ func run(command []string, orders io.Reader) int {
 	return code(err)
 }
 
-// obey turns each order into a signal to the command's process group until the pipe closes, which means kill.
-func obey(orders io.Reader, group int) {
-	signals := map[string]syscall.Signal{
-		"term": syscall.SIGTERM, "kill": syscall.SIGKILL, "stop": syscall.SIGSTOP, "cont": syscall.SIGCONT,
-	}
+// obey turns each order into a signal until the pipe closes, which means kill. A request to end is for the command alone,
+// which may still need what it has started; the other orders are for its whole process group.
+func obey(orders io.Reader, pid int) {
 	for lines := bufio.NewScanner(orders); lines.Scan(); {
-		if s, ok := signals[lines.Text()]; ok {
-			_ = syscall.Kill(-group, s)
+		switch lines.Text() {
+		case "term":
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		case "kill":
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		case "stop":
+			_ = syscall.Kill(-pid, syscall.SIGSTOP)
+		case "cont":
+			_ = syscall.Kill(-pid, syscall.SIGCONT)
 		}
 	}
-	_ = syscall.Kill(-group, syscall.SIGKILL)
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
 }
 
 // code tells a shell's exit code from how the command ended.
