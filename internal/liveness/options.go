@@ -1,0 +1,41 @@
+package liveness
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// Options adjust a watch. The zero value is a good one.
+type Options struct {
+	// Clock is the real one if nil.
+	Clock clock.Clock
+	// Log is told about watches that break; the zero value is silence.
+	Log logr.Logger
+	// Remember is how long a dead pod is remembered, MaxDead how many are; zero is DefaultRemember and DefaultMaxDead.
+	// Remember must not be shorter than a token may live, or an ended pod whose object is kept could come back.
+	Remember time.Duration
+	MaxDead  int
+}
+
+// filled returns the options with their defaults.
+func (o Options) filled() (Options, error) {
+	if o.Remember < 0 || o.MaxDead < 0 {
+		return o, errors.New("liveness: Remember and MaxDead must not be negative")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Log.GetSink() == nil {
+		o.Log = logr.Discard()
+	}
+	if o.Remember == 0 {
+		o.Remember = DefaultRemember
+	}
+	if o.MaxDead == 0 {
+		o.MaxDead = DefaultMaxDead
+	}
+	return o, nil
+}

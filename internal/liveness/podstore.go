@@ -1,0 +1,130 @@
+package liveness
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// podStore is Pods as the reflector sees it: a store to put objects into.
+type podStore Pods
+
+// sight is what one object says about its pod.
+type sight struct {
+	uid      string
+	deletion int64
+	ended    bool
+}
+
+// look reads an object; a metadata-only one has no phase, and its watch shows no pod that has ended.
+func look(obj any) (sight, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return sight{}, fmt.Errorf("reading a watched pod: %w", err)
+	}
+	s := sight{uid: string(m.GetUID())}
+	if t := m.GetDeletionTimestamp(); t != nil {
+		s.deletion = t.UnixNano()
+	}
+	if pod, ok := obj.(*corev1.Pod); ok {
+		s.ended = pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	}
+	return s, nil
+}
+
+// Add takes in a pod that is new to the watch.
+func (s *podStore) Add(obj any) error { return s.Update(obj) }
+
+// Update takes in a pod that has changed.
+func (s *podStore) Update(obj any) error {
+	seen, err := look(obj)
+	if err != nil {
+		return err
+	}
+	s.change(func(now time.Time) []string {
+		if !seen.ended {
+			s.live[seen.uid] = seen.deletion
+			s.dead.dig(seen.uid)
+			return nil
+		}
+		return s.bury(now, seen.uid)
+	})
+	return nil
+}
+
+// Delete takes in a pod that has left the watch: it is gone, has ended, or has lost its label.
+func (s *podStore) Delete(obj any) error {
+	seen, err := look(obj)
+	if err != nil {
+		return err
+	}
+	s.change(func(now time.Time) []string { return s.bury(now, seen.uid) })
+	return nil
+}
+
+// Replace takes in everything that there is. Whoever was alive and is not among it has died unseen while there was no
+// watch; a new pod under an old name has another UID and saves nobody.
+func (s *podStore) Replace(objects []any, _ string) error {
+	live, ended := make(map[string]int64, len(objects)), []string(nil)
+	for _, obj := range objects {
+		seen, err := look(obj)
+		if err != nil {
+			return err
+		}
+		if seen.ended {
+			ended = append(ended, seen.uid)
+			continue
+		}
+		live[seen.uid] = seen.deletion
+	}
+	s.change(func(now time.Time) []string {
+		gone := ended
+		for uid := range s.live {
+			if _, ok := live[uid]; !ok {
+				gone = append(gone, uid)
+			}
+		}
+		for uid := range live {
+			s.dead.dig(uid)
+		}
+		died := s.bury(now, gone...)
+		s.live = live
+		return died
+	})
+	s.pulse.sync(s.options.Clock.Now())
+	return nil
+}
+
+// bury moves UIDs from the living to the dead and returns those for whom that is news.
+func (s *podStore) bury(now time.Time, uids ...string) []string {
+	died := uids[:0:0]
+	for _, uid := range uids {
+		delete(s.live, uid)
+		if s.dead.bury(uid, now) {
+			died = append(died, uid)
+		}
+	}
+	return died
+}
+
+// Resync has nothing to do.
+func (s *podStore) Resync() error { return nil }
+
+// change alters what is known and then tells the subscribers who has died of it, without the lock, so that they may ask.
+func (s *podStore) change(alter func(now time.Time) (died []string)) {
+	now := s.options.Clock.Now()
+	s.mu.Lock()
+	died := alter(now)
+	subs := make([]func(string), 0, len(s.subs))
+	for _, f := range s.subs {
+		subs = append(subs, f)
+	}
+	s.mu.Unlock()
+	for _, uid := range died {
+		for _, f := range subs {
+			f(uid)
+		}
+	}
+}

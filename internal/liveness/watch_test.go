@@ -1,0 +1,150 @@
+package liveness
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// script is a source that a test holds the other end of.
+type script struct {
+	mu      sync.Mutex
+	options []metav1.ListOptions
+	watches chan *watch.FakeWatcher
+	items   []metav1.PartialObjectMetadata
+	err     error
+}
+
+// unstreamed tells the reflector to list and then watch.
+type unstreamed struct{}
+
+func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (s *script) source() source {
+	return source{
+		list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: s.items}, s.err
+		},
+		watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.options = append(s.options, o)
+			if s.err != nil {
+				return nil, s.err
+			}
+			w := watch.NewFake()
+			s.watches <- w
+			return w, nil
+		},
+		selects: func(o *metav1.ListOptions) { o.LabelSelector = "chosen" },
+		client:  unstreamed{},
+		object:  &metav1.PartialObjectMetadata{},
+	}
+}
+
+// run runs Pods until the test ends, and then waits for it.
+func run(t *testing.T, p *Pods) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// eventually polls, since the reflector's goroutine tells nobody when it has read an event.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestWatchIsListenedTo(t *testing.T) {
+	t.Parallel()
+	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	s := &script{watches: make(chan *watch.FakeWatcher, 8), items: []metav1.PartialObjectMetadata{*onlyMetadata(pod("a"))}}
+	p, err := newPods(s.source(), Options{Clock: clock})
+	must(t, err)
+	run(t, p)
+	w := <-s.watches
+	state := func(uid string) State { return p.State(uid, clock.Now()) }
+	eventually(t, "the listed pod is alive", func() bool { return state("a") == Alive })
+
+	clock.Step(69 * time.Second)
+	w.Action(watch.Bookmark, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}})
+	eventually(t, "the bookmark was heard", func() bool { return p.Age(clock.Now()) == 0 })
+	clock.Step(69 * time.Second)
+	if got := state("a"); got != Alive {
+		t.Errorf("state within a minute of a bookmark = %s", got)
+	}
+	clock.Step(2 * time.Second)
+	if got := state("a"); got != Unknown || p.Trusted(clock.Now()) {
+		t.Errorf("state with a bookmark overdue = %s, trusted %t", got, p.Trusted(clock.Now()))
+	}
+	b := onlyMetadata(pod("b"))
+	b.ResourceVersion = "3"
+	w.Add(b)
+	eventually(t, "an event makes the watch good again", func() bool { return state("a") == Alive && state("b") == Alive })
+
+	s.mu.Lock()
+	s.err = errors.New("the API server is down")
+	s.mu.Unlock()
+	w.Stop()
+	eventually(t, "the closed watch was tried again", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.options) > 1
+	})
+	clock.Step(10*time.Second + 1)
+	if got := state("a"); got != Unknown {
+		t.Errorf("state ten seconds after the watch closed = %s", got)
+	}
+
+	s.mu.Lock()
+	s.err, s.items = nil, nil
+	s.mu.Unlock()
+	w = <-s.watches
+	b.ResourceVersion = "4"
+	w.Delete(b)
+	eventually(t, "the next watch tells what the first would have", func() bool { return state("b") == Dead })
+	eventually(t, "trust came back", func() bool { return p.Trusted(clock.Now()) })
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.options {
+		if !o.AllowWatchBookmarks || o.LabelSelector != "chosen" {
+			t.Errorf("watch options %+v, want bookmarks and the selector", o)
+		}
+	}
+}
+
+func TestStoppingAWatchThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	inner := watch.NewFakeWithChanSize(1, false)
+	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	e := listen(inner, &pulse{}, clock)
+	inner.Add(onlyMetadata(pod("a")))
+	e.Stop()
+	e.Stop()
+}
