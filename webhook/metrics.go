@@ -40,25 +40,31 @@ type Metrics struct {
 	notAfter   prometheus.Gauge
 }
 
+// space and desk start every name: lanyard_admission_.
+const (
+	space = "lanyard"
+	desk  = "admission"
+)
+
 // NewMetrics registers the series.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
-	const ns, sub = "lanyard", "admission"
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
-	}
 	m := &Metrics{
-		requests: counter("requests_total", "Admission requests by webhook path, resource, operation and what was decided.",
-			"hook", "resource", "operation", "decision", "dry_run"),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: ns, Subsystem: sub, Name: "request_duration_seconds",
-			Help: "Time from the first byte of the body to the last byte of the answer.", Buckets: durationBuckets()}, []string{"hook"}),
-		violations: counter("violations_total", "Broken rules by reason, and whether they refused (enforce) or only warned (audit).", "reason", "mode"),
-		injections: counter("injections_total", "Pods that a role's token was added to, was already in, or was refused to.", "role", "result"),
-		bytes: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: ns, Subsystem: sub, Name: "request_bytes",
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: space, Subsystem: desk, Name: "requests_total",
+			Help: "Admission requests by webhook path, resource, operation and what was decided."},
+			[]string{"hook", "resource", "operation", "decision", "dry_run"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: space, Subsystem: desk, Name: "request_duration_seconds",
+			Help: "Time from the request's headers to the last byte of the answer.", Buckets: durationBuckets()}, []string{"hook"}),
+		violations: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: space, Subsystem: desk, Name: "violations_total",
+			Help: "Broken rules by reason, and whether they refused (enforce) or only warned (audit)."}, []string{"reason", "mode"}),
+		injections: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: space, Subsystem: desk, Name: "injections_total",
+			Help: "Pods that a role's token was added to, was already in, or was refused to."}, []string{"role", "result"}),
+		bytes: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: space, Subsystem: desk, Name: "request_bytes",
 			Help: "Size of request bodies in bytes.", Buckets: prometheus.ExponentialBuckets(1<<10, 4, 7)}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "in_flight",
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: space, Subsystem: desk, Name: "in_flight",
 			Help: "Requests that are being answered."}),
-		decode: counter("decode_errors_total", "Requests that could not be read, by how far reading got.", "stage"),
-		notAfter: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tls_cert_not_after_seconds",
+		decode: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: space, Subsystem: desk, Name: "decode_errors_total",
+			Help: "Requests that could not be read, by how far reading got."}, []string{"stage"}),
+		notAfter: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: space, Subsystem: desk, Name: "tls_cert_not_after_seconds",
 			Help: "When the serving certificate ends, in seconds since the epoch."}),
 	}
 	for _, c := range []prometheus.Collector{m.requests, m.duration, m.violations, m.injections, m.bytes, m.inFlight, m.decode, m.notAfter} {

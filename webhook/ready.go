@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/lanyard-k8s/lanyard/certs"
 )
 
 // readyFor is how long an answer of the self-call holds. The metrics listener is open to whoever may scrape it; this
@@ -21,7 +19,7 @@ const readyFor = time.Second
 // TLS and the serving listener is answered with that certificate, and we are not draining.
 type Readiness struct {
 	desk   *Desk
-	certs  *certs.Reloader
+	certs  Certificates
 	url    string
 	client *http.Client
 
@@ -31,7 +29,7 @@ type Readiness struct {
 }
 
 // NewReadiness checks the server that listens on addr.
-func NewReadiness(d *Desk, r *certs.Reloader, addr string) *Readiness {
+func NewReadiness(d *Desk, r Certificates, addr string) *Readiness {
 	rd := &Readiness{desk: d, certs: r, url: "https://" + addr + pathSelfCheck}
 	rd.client = &http.Client{
 		Timeout: 2 * time.Second,

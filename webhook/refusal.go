@@ -22,11 +22,12 @@ const (
 
 // refuse is the one place where violations become an answer: 403 Forbidden with every violation, sorted, in the words of a
 // field.ErrorList, the first 25 of them spelled out in message and details alike.
-func refuse(vs []violation.Violation, docsURL string) *status {
-	vs = slices.Clone(vs)
+func refuse(d *mutate.Decision, docsURL string) *status {
+	vs := slices.Clone(d.Violations)
 	violation.Sort(vs)
 	more := max(0, len(vs)-maxViolations)
 	vs = vs[:len(vs)-more]
+	more += d.More
 	s := &status{code: http.StatusForbidden, reason: reasonFor(http.StatusForbidden)}
 	texts := make([]string, 0, len(vs)+1)
 	for _, v := range vs {
@@ -61,18 +62,9 @@ func fieldError(v violation.Violation) *field.Error {
 	return &field.Error{Type: kind, Field: v.Field, Detail: v.Message, BadValue: ""}
 }
 
-// warningsOf bounds a decision's warnings: at most five of at most 120 characters each, no control characters (they travel
-// in an HTTP header). Under mode audit every violation that was let through is a warning too.
-func warningsOf(d *mutate.Decision) []string {
-	all := d.Warnings
-	if d.Outcome == mutate.Audited {
-		vs := slices.Clone(d.Violations)
-		violation.Sort(vs)
-		all = slices.Clone(all)
-		for _, v := range vs {
-			all = append(all, "audit: "+v.Field+": "+v.Message)
-		}
-	}
+// warningsOf bounds a decision's warnings once more, whatever room they come from: at most five of at most 120 characters
+// each, and no control characters, since they travel in an HTTP header.
+func warningsOf(all []string) []string {
 	if len(all) == 0 {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
 )
 
@@ -29,12 +28,18 @@ const (
 	finishTimeout = 15 * time.Second
 )
 
+// Certificates are the serving pair: certs.Reloader, or anything that can say whether its pair is good.
+type Certificates interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	Check() error
+}
+
 // Server serves a Desk over TLS and ends in an order that fails no call: when its context ends it says "not ready" and
 // closes each connection after its next answer; DrainDelay later, when the endpoints are gone, it closes the listener and
 // the idle connections and finishes what is in flight.
 type Server struct {
 	Desk       *Desk
-	Certs      *certs.Reloader
+	Certs      Certificates
 	Listener   net.Listener
 	DrainDelay time.Duration
 	Log        logr.Logger
@@ -91,7 +96,7 @@ func newHTTPServer(h http.Handler, l logr.Logger) *http.Server {
 	}
 }
 
-func tlsConfig(r *certs.Reloader) *tls.Config {
+func tlsConfig(r Certificates) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: r.GetCertificate}
 }
 

@@ -54,10 +54,10 @@ func (d *Desk) judge(h hook, body []byte, rv *review) (v *verdict) {
 
 // settle turns a decision into a verdict. An outcome that does not allow refuses, the zero value among them.
 func (d *Desk) settle(decision mutate.Decision) *verdict {
-	v := &verdict{outcome: decision.Outcome, decision: decision, warnings: warningsOf(&decision)}
+	v := &verdict{outcome: decision.Outcome, decision: decision, warnings: warningsOf(decision.Warnings)}
 	if !decision.Outcome.Allows() {
 		v.outcome, v.decision.Outcome = mutate.Denied, mutate.Denied
-		v.refused = refuse(decision.Violations, d.rules.DocsURL)
+		v.refused = refuse(&decision, d.rules.DocsURL)
 	}
 	v.annotations = annotationsOf(&v.decision, d.version)
 	return v

@@ -7,8 +7,5 @@ import (
 
 // rooms wires the front desk to the pure rooms.
 func rooms() webhook.Rooms {
-	skip := func(mutate.Request, mutate.Rules) (mutate.Decision, error) {
-		return mutate.Decision{Outcome: mutate.Skipped}, nil
-	}
-	return webhook.Rooms{Pod: skip, Stamp: skip, Verify: skip, Template: skip}
+	return webhook.Rooms{Pod: mutate.Pod, Stamp: mutate.Stamp, Verify: mutate.Verify, Template: mutate.Template}
 }

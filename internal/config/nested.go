@@ -28,7 +28,7 @@ func (s *Section) adopt(child *Section) *Section {
 func (s *Section) Sections(key string) (items []*Section, given bool) {
 	nodes, given := s.list(key)
 	for i, n := range nodes {
-		path := fmt.Sprintf("%s[%d]", s.at(key), i)
+		path := s.entry(key, i, n)
 		if !s.usable(path, n) {
 			continue
 		}
@@ -50,7 +50,7 @@ func (s *Section) Strings(key string, absent []string, check func(string) error)
 	}
 	out := make([]string, 0, len(nodes))
 	for i, n := range nodes {
-		path := fmt.Sprintf("%s[%d]", s.at(key), i)
+		path := s.entry(key, i, n)
 		if !s.usable(path, n) {
 			continue
 		}
@@ -67,6 +67,13 @@ func (s *Section) Strings(key string, absent []string, check func(string) error)
 		out = append(out, v)
 	}
 	return out
+}
+
+// entry is the path of a list's entry, whose line it notes.
+func (s *Section) entry(key string, i int, n *yaml.Node) string {
+	path := fmt.Sprintf("%s[%d]", s.at(key), i)
+	s.report.lines[path] = n.Line
+	return path
 }
 
 func (s *Section) list(key string) (nodes []*yaml.Node, given bool) {

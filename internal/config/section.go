@@ -25,7 +25,10 @@ type Section struct {
 }
 
 // report gathers the faults of all sections of one file.
-type report struct{ faults Faults }
+type report struct {
+	faults Faults
+	lines  map[string]int // of every key and list entry seen so far
+}
 
 func (r *report) add(path string, line int, format string, args ...any) {
 	r.faults = append(r.faults, Fault{Path: path, Line: line, Message: fmt.Sprintf(format, args...)})
@@ -35,7 +38,7 @@ func (r *report) add(path string, line int, format string, args ...any) {
 // tree is walked by hand, because decoding into a struct cannot tell absent from null, and strict decoding stops at the
 // first kind of fault.
 func Parse(raw []byte) *Section {
-	rep := &report{}
+	rep := &report{lines: map[string]int{}}
 	empty := &Section{report: rep, known: map[string]bool{}}
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	var doc, next yaml.Node
@@ -67,6 +70,7 @@ func newSection(rep *report, path string, n *yaml.Node) *Section {
 			rep.add(s.at(key.Value), key.Line, "stands twice, first on line %d; remove one", first.Line)
 		default:
 			s.keys[key.Value] = value
+			rep.lines[s.at(key.Value)] = value.Line
 			s.order = append(s.order, key)
 		}
 	}
@@ -87,6 +91,17 @@ func (s *Section) Fault(key, format string, args ...any) {
 		line = n.Line
 	}
 	s.report.add(s.at(key), line, format, args...)
+}
+
+// FaultAt notes a fault of any key of the file, given by its whole path, unless something is known to be wrong with that
+// key already. It is for checks of the finished result that know key paths but no sections.
+func (s *Section) FaultAt(path, message string) {
+	for _, f := range s.report.faults {
+		if f.Path == path {
+			return
+		}
+	}
+	s.report.add(path, s.report.lines[path], "%s", message)
 }
 
 // Has says whether the key is in the file, null included.

@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"net/url"
-	"path"
 	"strings"
 	"unicode"
 
@@ -65,7 +64,6 @@ func readToken(sec *config.Section, absent mutate.Token) mutate.Token {
 	if strings.ContainsFunc(t.Audience, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		sec.Fault("audience", "must not hold white space or control characters")
 	}
-	checkMountPath(sec, t.MountPath)
 	return t
 }
 
@@ -73,17 +71,6 @@ func readToken(sec *config.Section, absent mutate.Token) mutate.Token {
 // refused here and not at the first pod.
 func readSeconds(sec *config.Section, key string, absent int64) int64 {
 	return sec.Int(key, absent, wire.MinExpirationSeconds, wire.MaxExpirationSeconds)
-}
-
-func checkMountPath(sec *config.Section, p string) {
-	switch {
-	case !path.IsAbs(p):
-		sec.Fault("tokenMountPath", "must be an absolute path")
-	case path.Clean(p) != p || p == "/":
-		sec.Fault("tokenMountPath", `must be a clean path below "/": no trailing slash, no "//", "." or ".."`)
-	case strings.Contains(p, ":"):
-		sec.Fault("tokenMountPath", `must not hold ":", which Kubernetes refuses in mount paths`)
-	}
 }
 
 // readBaseURL insists on https: the subject token travels there.
@@ -108,12 +95,12 @@ func checkConfigMap(sec *config.Section, name string) {
 }
 
 func checkAccount(s string) error {
-	_, err := config.ParseAccount(s)
+	_, err := wire.ParseAccount(s)
 	return err
 }
 
 func checkUsername(s string) error {
-	_, err := config.ParseUsername(s)
+	_, err := wire.ParseUsername(s)
 	return err
 }
 
@@ -121,7 +108,7 @@ func checkUsername(s string) error {
 // system:kube-controller-manager. Patterns and the names that stand for everybody are refused.
 func checkCreator(s string) error {
 	switch {
-	case strings.HasPrefix(s, config.UsernamePrefix):
+	case strings.HasPrefix(s, wire.UsernamePrefix):
 		return checkUsername(s)
 	case s == "" || strings.ContainsFunc(s, unicode.IsSpace) || strings.ContainsAny(s, "*?[]"):
 		return errors.New("must be one username, written exactly; patterns are not taken")
@@ -129,37 +116,4 @@ func checkCreator(s string) error {
 		return errors.New("stands for everybody; name the controller")
 	}
 	return nil
-}
-
-// checkApart refuses two roles that could be taken for each other.
-func checkApart(root *config.Section, s *Settings) {
-	p, j := s.Rules.Publisher, s.Rules.Job
-	if !s.Publishing || !s.ManagedJobs {
-		return
-	}
-	if p.Audience == j.Audience {
-		root.Fault("job.audience", "must differ from publisher.audience: a token for one service would open the other")
-	}
-	if overlap(p.MountPath, j.MountPath) {
-		root.Fault("job.tokenMountPath", "must neither be, hold nor lie below publisher.tokenMountPath")
-	}
-	if overlap(j.MountPath, wire.CAMountPath) {
-		root.Fault("job.tokenMountPath", "must neither be, hold nor lie below %s, where the CA is mounted", wire.CAMountPath)
-	}
-	if overlap(p.MountPath, wire.CAMountPath) {
-		root.Fault("publisher.tokenMountPath", "must neither be, hold nor lie below %s, where the CA is mounted", wire.CAMountPath)
-	}
-}
-
-func overlap(a, b string) bool {
-	a, b = realPath(a)+"/", realPath(b)+"/"
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
-}
-
-// realPath resolves the one link that nearly every image has: /var/run leads to /run.
-func realPath(p string) string {
-	if p == "/run" || strings.HasPrefix(p, "/run/") {
-		return "/var" + p
-	}
-	return p
 }

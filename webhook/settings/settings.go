@@ -3,9 +3,8 @@
 package settings
 
 import (
-	"os"
-
 	"fmt"
+	"os"
 
 	"github.com/lanyard-k8s/lanyard/internal/config"
 	"github.com/lanyard-k8s/lanyard/mutate"
@@ -72,11 +71,14 @@ func Parse(raw []byte) (Settings, error) {
 	readJob(root.Section("job"), &s)
 	readDelegates(root, &s)
 	readLimits(root.Section("limits"), &s)
-	checkApart(root, &s)
+	s.switchOff()
+	// What the rules themselves demand is said by the room that applies them; its faults carry this file's key paths.
+	for _, e := range s.Rules.Validate() {
+		root.FaultAt(e.Field, e.ErrorBody())
+	}
 	if err := root.Err(); err != nil {
 		return Settings{}, err
 	}
-	s.switchOff()
 	return s, nil
 }
 
