@@ -62,7 +62,7 @@ func (a *admission) entries(raw []byte) []mutate.Entry {
 	switch {
 	case len(a.Who.Roles) > 0:
 		if slices.Contains(a.Who.Roles, mutate.Publisher) {
-			found = append(found, mutate.EntryPublisher)
+			found = append(found, a.claimed(pod))
 		}
 		return found
 	case a.Who.NamespaceLabels[wire.LabelPublishers] == wire.PublishersEnabled && pod.role == wire.RolePublisher:
@@ -72,6 +72,19 @@ func (a *admission) entries(raw []byte) []mutate.Entry {
 		found = append(found, mutate.EntryListed)
 	}
 	return found
+}
+
+// claimed is the entry of a pod that is a publisher because the person says so. Without the label that asks for the role it
+// can only be a listed one: it is put on this document's list, and the person is told.
+func (a *admission) claimed(pod facts) mutate.Entry {
+	if pod.role == wire.RolePublisher {
+		return mutate.EntryPublisher
+	}
+	a.note(fmt.Sprintf("without label %s=%s it is a publisher only where its service account is on the list of publishers", wire.LabelRole, wire.RolePublisher))
+	listed := *a.Rules.Publisher
+	listed.Listed = append(slices.Clone(listed.Listed), a.namespace+"/"+pod.account)
+	a.Rules.Publisher = &listed
+	return mutate.EntryListed
 }
 
 // facts are what selectors and matchConditions look at in a pod.

@@ -18,7 +18,8 @@ pods made from it would be injected. Policies in the API server, which look at w
 
 Say who the pods are with --as, or give the webhook's configuration and the namespace's labels, and let the lists decide:
 
-  --as publisher     as in a namespace labelled lanyard.dev/publishers=enabled, for a pod labelled lanyard.dev/role=publisher
+  --as publisher     as a publisher: by label lanyard.dev/role=publisher in a namespace labelled
+                     lanyard.dev/publishers=enabled, or by the list of publishers
   --as job           as in a namespace labelled lanyard.dev/jobs=managed
 
 The program ends with 0 when everything would be admitted, 1 when something would be refused, 2 when something could not

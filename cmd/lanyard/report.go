@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/lanyard-k8s/lanyard/mutate"
 	"github.com/lanyard-k8s/lanyard/preview"
 )
@@ -154,11 +156,11 @@ func (r *report) writeJSON() error {
 	if err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, line, "", "  "); err != nil {
+	pretty := jsontext.Value(line)
+	if err := pretty.Indent(jsontext.WithIndent("  ")); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	r.out.Write(pretty.Bytes())
+	fmt.Fprintf(r.out, "%s\n", bytes.TrimSpace(pretty))
 	return nil
 }
 
