@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestAllNamesAndActions(t *testing.T) {
+	t.Parallel()
+	denied := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	warned := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}
+	audited := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit, admissionregistrationv1.Warn}
+	for name, tc := range map[string]struct {
+		change func(*Settings)
+		want   map[string][]admissionregistrationv1.ValidationAction
+	}{
+		"by default every guard refuses": {
+			change: func(*Settings) {},
+			want: map[string][]admissionregistrationv1.ValidationAction{
+				ReservedNames: denied, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
+				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned,
+			},
+		},
+		"audit loosens the reserved names alone": {
+			change: func(s *Settings) { s.Mode = Audit },
+			want: map[string][]admissionregistrationv1.ValidationAction{
+				ReservedNames: audited, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
+				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned,
+			},
+		},
+		"an unknown mode refuses": {
+			change: func(s *Settings) { s.Mode = ""; s.Jobs = false },
+			want: map[string][]admissionregistrationv1.ValidationAction{
+				ReservedNames: denied, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
+				RoleWithoutRight: warned,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := defaults()
+			tc.change(&s)
+			got := map[string][]admissionregistrationv1.ValidationAction{}
+			for _, p := range All(s) {
+				if p.Policy.Name != p.Binding.Name || p.Binding.Spec.PolicyName != p.Policy.Name {
+					t.Errorf("policy %s has binding %s of policy %s", p.Policy.Name, p.Binding.Name, p.Binding.Spec.PolicyName)
+				}
+				got[p.Policy.Name] = p.Binding.Spec.ValidationActions
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryPolicyCompilesAndFailsClosed(t *testing.T) {
+	t.Parallel()
+	off := defaults()
+	off.PublisherAudience, off.JobAudience, off.Publishers, off.Kinds, off.Delegating = "", "", nil, nil, nil
+	for name, s := range map[string]Settings{"with everything": defaults(), "with nothing listed": off} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range All(s) {
+				compile(t, p.Policy)
+				if f := p.Policy.Spec.FailurePolicy; f == nil || *f != admissionregistrationv1.Fail {
+					t.Errorf("%s does not fail closed", p.Policy.Name)
+				}
+				if p.Policy.Spec.ParamKind != nil || p.Binding.Spec.ParamRef != nil {
+					t.Errorf("%s takes parameters: a missing one would weaken it", p.Policy.Name)
+				}
+				for _, c := range p.Policy.Spec.MatchConditions {
+					if strings.Contains(c.Expression, "namespaceObject") {
+						t.Errorf("%s reads namespaceObject in a match condition, where it is null", p.Policy.Name)
+					}
+				}
+				for _, v := range p.Policy.Spec.Validations {
+					if v.Reason == nil || *v.Reason != metav1.StatusReasonForbidden || v.Message == "" {
+						t.Errorf("%s refuses without reason Forbidden or without a message: %s", p.Policy.Name, v.Expression)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTheChartHoldsTheGeneratedTemplate(t *testing.T) {
+	t.Parallel()
+	want, err := Template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../charts/lanyard/templates/policies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("the chart's policies.yaml is not what the code says; run go run ./internal/gen (-want +got):\n%s", diff)
+	}
+}
+
+func TestStampedKinds(t *testing.T) {
+	t.Parallel()
+	s := defaults()
+	s.Kinds = append(s.Kinds,
+		Kind{Group: "jobset.x-k8s.io", Kind: "JobSet"},
+		Kind{Group: "batch.volcano.sh", Kind: "Job", Resource: "jobs"},
+		Kind{Group: "kubeflow.org", Kind: "Proxy", Resource: "proxies"})
+	s.Delegating = append(s.Delegating, Controller{Identity: "x", Parents: []string{"kubeflow.org/Proxy", "batch/CronJob", "ray.io/RayCluster"}})
+	var got []string
+	for _, r := range s.stamped() {
+		got = append(got, r.APIGroups[0]+": "+strings.Join(r.Resources, " "))
+	}
+	want := []string{
+		": pods pods/status", "batch: jobs jobs/status", "jobset.x-k8s.io: jobsets jobsets/status",
+		"batch.volcano.sh: jobs jobs/status", "kubeflow.org: proxies proxies/status", "batch: cronjobs cronjobs/status",
+		"ray.io: rayclusters rayclusters/status",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stamped kinds (-want +got):\n%s", diff)
+	}
+}
