@@ -21,6 +21,9 @@ func (rv *review) topField(p *parser, name string) (int, error) {
 func (rv *review) requestField(p *parser, name string) (int, error) {
 	switch name {
 	case "uid":
+		if rv.uid != "" { // the answer goes to the first
+			return 0, errTwice
+		}
 		return 0, p.text(&rv.uid)
 	case "kind":
 		return 1, p.object(rv.kindField)

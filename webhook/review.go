@@ -38,6 +38,9 @@ type review struct {
 // errMalformed is what every error of parseReview and route is, for errors.Is.
 var errMalformed = errors.New("malformed review")
 
+// errTwice is a known name that stands twice in one object.
+var errTwice = malformed("a name stands twice in an object of the review")
+
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errMalformed}, args...)...)
 }
@@ -88,12 +91,13 @@ func (p *parser) explain(err error) error {
 }
 
 func (p *parser) object(read readField) error {
+	where := p.where()
 	tok, err := p.dec.ReadToken()
 	if err != nil {
 		return err
 	}
 	if tok.Kind() != '{' {
-		return malformed("%s must be an object", p.where())
+		return malformed("%s must be an object", where)
 	}
 	var seen uint32
 	for {
@@ -115,7 +119,7 @@ func (p *parser) object(read readField) error {
 			continue
 		}
 		if seen&(1<<n) != 0 {
-			return malformed("a name stands twice in an object of the review")
+			return errTwice
 		}
 		seen |= 1 << n
 	}
