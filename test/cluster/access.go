@@ -3,9 +3,11 @@
 package cluster
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/url"
+	"os/exec"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -90,6 +92,16 @@ func (cp *ControlPlane) Kubeconfig(user string, groups ...string) (string, error
 		return "", fmt.Errorf("writing the kubeconfig of %q: %w", user, err)
 	}
 	return path, nil
+}
+
+// runKubectl runs kubectl as an administrator and returns what it has printed.
+func (cp *ControlPlane) runKubectl(ctx context.Context, args ...string) (string, error) {
+	kubeconfig, err := cp.Kubeconfig(Admin)
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, cp.Kubectl(), append([]string{"--kubeconfig=" + kubeconfig}, args...)...).CombinedOutput()
+	return string(out), err
 }
 
 // kubeconfigPath is where the kubeconfig of a user goes; the groups are in its name by their hash.

@@ -16,6 +16,8 @@ import (
 
 // programs are the built programs that a control plane consists of.
 type programs struct {
+	// tree is the root of the source tree.
+	tree string
 	// bin is the folder with one link for each component and kubectl.
 	bin string
 	// guard is the program of package process.
@@ -40,7 +42,7 @@ func buildPrograms(ctx context.Context, out io.Writer) (programs, error) {
 	kubernetes, err := program.Build(ctx, out, program.Source{
 		Name:      "k8s",
 		Dir:       filepath.Join(tree, "test/cluster/k8s"),
-		Inputs:    []string{"go.mod", "go.sum", "main.go"},
+		Inputs:    []string{"."},
 		LinkFlags: linkVersion(version),
 		Hint:      "etcd and Kubernetes " + version + ": several minutes the first time, nothing later",
 	})
@@ -57,7 +59,7 @@ func buildPrograms(ctx context.Context, out io.Writer) (programs, error) {
 		return programs{}, err
 	}
 	bin := filepath.Dir(kubernetes)
-	return programs{bin: bin, guard: guard, version: version}, link(bin, filepath.Base(kubernetes))
+	return programs{tree: tree, bin: bin, guard: guard, version: version}, link(bin, filepath.Base(kubernetes))
 }
 
 // link lays a symbolic link for each name that the program answers to.

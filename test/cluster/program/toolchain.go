@@ -16,6 +16,10 @@ import (
 // ErrNoGo says that there is no Go toolchain to build with.
 var ErrNoGo = errors.New("no go command on the PATH; install Go 1.26 or newer from https://go.dev/dl")
 
+// ErrNoModules says that the modules to build from are neither on this machine nor to be had.
+var ErrNoModules = errors.New("its modules are not on this machine and the module proxy cannot be reached; " +
+	"set GOPROXY to one that can, or run once where there is network")
+
 // toolchain is the go command that was found.
 type toolchain struct {
 	path    string
@@ -88,8 +92,7 @@ func explain(name string, err error, output string) error {
 	switch {
 	case strings.Contains(output, "module lookup disabled"), strings.Contains(output, "dial tcp"),
 		strings.Contains(output, "no such host"), strings.Contains(output, "i/o timeout"):
-		return fmt.Errorf("building %s: its modules are not on this machine and the module proxy cannot be reached; "+
-			"set GOPROXY to one that can, or run where there is network once: %w\n%s", name, err, output)
+		return fmt.Errorf("building %s: %w: %w\n%s", name, ErrNoModules, err, output)
 	case strings.Contains(output, "no space left on device"):
 		return fmt.Errorf("building %s: the disk is full; about 5 GB are needed the first time: %w\n%s", name, err, output)
 	}
