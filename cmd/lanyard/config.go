@@ -104,6 +104,11 @@ func loadConfigured(raw []byte) (intake.Configured, error) {
 		c.Policies.PublisherAudience = p.Audience
 		c.Policies.Publishers = p.Listed
 		c.Policies.PublisherAccounts = p.CrossNode
+		for _, username := range p.CrossNode {
+			if a, err := wire.ParseUsername(username); err == nil { // settings.Parse refuses others
+				c.Settings.Entitled = append(c.Settings.Entitled, a.String())
+			}
+		}
 	}
 	if j := s.Rules.Job; j != nil {
 		c.Policies.JobAudience = j.Audience
