@@ -45,7 +45,7 @@ func (v *review) eachContainer(visit func(seat)) {
 
 // in is a spot inside a container: the field below it, and a name that tells it from its siblings.
 func (v *review) in(s seat, field, name string) spot {
-	return v.at("spec."+string(s.list)+"["+strconv.Itoa(s.index)+"]."+field, s.c.Name+"\x00"+name)
+	return v.at("spec."+string(s.list)+"["+strconv.Itoa(s.index)+"]."+field, string(s.list)+"\x00"+s.c.Name+"\x00"+name)
 }
 
 // indexed is a spot at an element of a container's list.
@@ -120,7 +120,7 @@ func (v *review) own(s seat) []reserved.Own {
 	case v.standing == entitled && s.target:
 		return v.gear.env
 	case v.standing == possible && s.list != ephemeralList:
-		return []reserved.Own{{Name: v.gear.env[0].Name, Value: v.gear.env[0].Value}, v.gear.env[1]}
+		return v.gear.optional
 	default:
 		return v.gear.env[1:]
 	}

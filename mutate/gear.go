@@ -1,6 +1,7 @@
 package mutate
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,6 +19,7 @@ type gear struct {
 	volume    string         // the token volume's name
 	caMap     string         // the CA's ConfigMap; empty without a CA
 	env       []reserved.Own // the token file's variable first
+	optional  []reserved.Own // the same, none required
 	listKey   string         // the annotation that records the containers first used
 	expires   int64          // the token's lifetime in this pod, set when the pod has been read
 	ownMounts [2]manifest.Mount
@@ -57,11 +59,13 @@ func newGear(role Role, t Token, volume, caMap, listKey string) *gear {
 	return g
 }
 
-// withCA adds the variable that names the CA file, when there is a CA.
+// withCA adds the variable that names the CA file, when there is a CA, and closes the list.
 func (g *gear) withCA() *gear {
 	if g.caMap != "" {
 		g.env = append(g.env, reserved.Own{Name: wire.EnvCAFile, Value: wire.CAMountPath + "/" + wire.CAFile})
 	}
+	g.optional = slices.Clone(g.env)
+	g.optional[0].Required = false
 	return g
 }
 

@@ -12,11 +12,40 @@ import (
 // targets are the containers that get the token. Names are unique across a pod's lists.
 type targets struct {
 	names   []string
+	set     nameSet
 	any     bool // at least one container of the pod is a target
 	stamped bool // the list stands in the role's annotation already
 }
 
-func (t *targets) has(name string) bool { return slices.Contains(t.names, name) }
+func (t *targets) has(name string) bool { return t.set.has(name) }
+
+// nameSet is a list of names with a quick way to ask for one. An annotation may name a great many.
+type nameSet struct {
+	few  []string
+	many map[string]struct{}
+}
+
+// manyNames is where looking through a list becomes slower than a map.
+const manyNames = 16
+
+func setOf(names []string) nameSet {
+	if len(names) <= manyNames {
+		return nameSet{few: names}
+	}
+	many := make(map[string]struct{}, len(names))
+	for _, n := range names {
+		many[n] = struct{}{}
+	}
+	return nameSet{many: many}
+}
+
+func (s *nameSet) has(name string) bool {
+	if s.many != nil {
+		_, ok := s.many[name]
+		return ok
+	}
+	return slices.Contains(s.few, name)
+}
 
 // choose decides which containers get the token: the list that was used when the pod was first seen, so that containers
 // added later never do; else the author's allow-list; else every app container and native sidecar but the skipped ones.
@@ -40,6 +69,7 @@ func (v *review) choose() {
 		v.targets.names = v.usual()
 	}
 	v.targets.any = len(v.targets.names) > 0
+	v.targets.set = setOf(v.targets.names)
 }
 
 // usual returns the containers that get the token when nobody says otherwise.
@@ -59,28 +89,38 @@ func (v *review) usual() []string {
 	return names
 }
 
+// maxUnknown bounds how many unknown names of a list are told.
+const maxUnknown = 10
+
 // namesIn reads a list of containers and refuses those that the pod does not have. The names come back in pod order. In a
 // template an unknown name is only noted, since another webhook may add the container to the pods.
 func (v *review) namesIn(key, text string) []string {
 	wanted := splitNames(text)
-	names := make([]string, 0, len(wanted))
-	var candidates []string
+	listed := setOf(wanted)
+	var names, candidates []string
 	for _, list := range [][]manifest.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
 		for i := range list {
 			candidates = append(candidates, list[i].Name)
-			if slices.Contains(wanted, list[i].Name) {
+			if listed.has(list[i].Name) {
 				names = append(names, list[i].Name)
 			}
 		}
 	}
+	present := setOf(candidates)
+	unknown := 0
 	for _, name := range wanted {
-		switch {
-		case slices.Contains(candidates, name):
-		case v.req.Entry == EntryTemplate:
-			v.notes.unknown.mark(v.base + "metadata.annotations")
-		default:
-			v.file(violation.Metadata, v.annotation(key), sayUnknownContainer(name, candidates))
+		if unknown == maxUnknown {
+			break
 		}
+		if present.has(name) {
+			continue
+		}
+		unknown++
+		if v.req.Entry == EntryTemplate {
+			v.notes.unknown.mark(v.base + "metadata.annotations")
+			continue
+		}
+		v.file(violation.Metadata, v.annotation(key), sayUnknownContainer(name, candidates))
 	}
 	return names
 }
@@ -98,15 +138,7 @@ func splitNames(text string) []string {
 }
 
 func sameSet(a, b []string) bool {
-	for _, n := range a {
-		if !slices.Contains(b, n) {
-			return false
-		}
-	}
-	for _, n := range b {
-		if !slices.Contains(a, n) {
-			return false
-		}
-	}
-	return true
+	left, right := setOf(a), setOf(b)
+	return !slices.ContainsFunc(a, func(n string) bool { return !right.has(n) }) &&
+		!slices.ContainsFunc(b, func(n string) bool { return !left.has(n) })
 }

@@ -2,10 +2,17 @@ package manifest
 
 import "strings"
 
+// maxContainers bounds a list of containers. No node runs as many, and a patch that adds to each of a few hundred thousand
+// tiny ones would outgrow the pod by far.
+const maxContainers = 1000
+
 // containers reads one list of containers. The pod's spec is passed for what a container says about the whole pod.
 func (r *reader) containers(s *Spec) ([]Container, error) {
 	var cs []Container
 	_, err := r.list(func() error {
+		if len(cs) == maxContainers {
+			return &Error{Path: fieldPath(string(r.dec.StackPointer())), Problem: "want at most 1000 elements"}
+		}
 		c, err := r.container(s)
 		cs = append(cs, c)
 		return err

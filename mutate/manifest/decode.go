@@ -139,6 +139,9 @@ func (r *reader) spec() (Spec, error) {
 		return err
 	})
 	s.Shape = shape
+	if s.ServiceAccountName == "" {
+		s.ServiceAccountName = s.account
+	}
 	return s, err
 }
 
@@ -147,6 +150,8 @@ func (r *reader) specRest(s *Spec, key string) (err error) {
 	switch key {
 	case "serviceAccountName":
 		s.ServiceAccountName, err = r.str()
+	case "serviceAccount": // the old name of the same field; the API server fills in the new one from it
+		s.account, err = r.str()
 	case "os":
 		_, err = r.object(func(key string) (err error) {
 			if key != "name" {

@@ -98,6 +98,8 @@ type Spec struct {
 	InitContainers      []Container
 	Containers          []Container
 	EphemeralContainers []Container
+
+	account string // the deprecated field serviceAccount
 }
 
 // Volume is one volume: its name, its text as it stood, and the audiences of the tokens it projects.

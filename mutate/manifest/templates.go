@@ -9,6 +9,9 @@ import (
 // spec.replicatedJobs[].template.spec.template.spec.containers); what lies deeper is skipped, and its pods are checked.
 const maxDepth = 64
 
+// maxTemplates bounds how many templates of an object are read; the pods of those beyond are checked all the same.
+const maxTemplates = 1000
+
 // Templates finds every pod template in an object, in whatever kind and under whatever key: an object whose "spec" is an
 // object with a list "containers" or "initContainers". Their contents are read leniently, a wrong type taken for absent.
 // The error, an *Error, means that the object is not JSON or repeats a key.
@@ -98,7 +101,7 @@ func (f *finder) walkObject() (sight, error) {
 		}
 		return err
 	})
-	if template && err == nil {
+	if template && err == nil && len(f.found) < maxTemplates {
 		end := f.reader.dec.InputOffset()
 		text := f.reader.text[start:end]
 		begin := int(start) + strings.IndexByte(text, '{')
