@@ -70,7 +70,7 @@ func PackageDocs(t *Tree) []string {
 }
 
 // ExportedDocs finds exported declarations without a comment. A comment on a group counts for the group's constants and
-// variables, never for its types.
+// variables, never for its types. Error, String and Unwrap are explained by the interfaces that they fulfil.
 func ExportedDocs(t *Tree) []string {
 	var found []string
 	for _, f := range t.Go {
@@ -89,7 +89,8 @@ func ExportedDocs(t *Tree) []string {
 func undocumented(decl ast.Decl) []string {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
-		if d.Name.IsExported() && d.Doc.Text() == "" && receiverExported(d) {
+		known := d.Recv != nil && slices.Contains([]string{"Error", "String", "Unwrap"}, d.Name.Name)
+		if d.Name.IsExported() && d.Doc.Text() == "" && receiverExported(d) && !known {
 			return []string{d.Name.Name}
 		}
 	case *ast.GenDecl:
