@@ -42,7 +42,7 @@ func Parse(raw []byte) *Section {
 	empty := &Section{report: rep, known: map[string]bool{}}
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	var doc, next yaml.Node
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) || (err == nil && len(doc.Content) == 0) {
 		rep.add("", 0, "the file is empty; it must hold a mapping")
 		return empty
 	} else if err != nil {
