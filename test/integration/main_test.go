@@ -1,0 +1,82 @@
+//go:build unix
+
+package integration
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/test/cluster"
+	"github.com/lanyard-k8s/lanyard/test/cluster/install"
+	"github.com/lanyard-k8s/lanyard/test/cluster/program"
+)
+
+//go:embed testdata/values.yaml
+var values string
+
+// startTimeout is for the first time, when Kubernetes has to be built; it takes seconds later.
+const startTimeout = 30 * time.Minute
+
+// environment is the control plane with Lanyard on it that the tests share. It is started by the first test that asks for
+// it, so that a run which needs none starts none.
+type environment struct {
+	once sync.Once
+	cp   *cluster.ControlPlane
+	in   *install.Installation
+	err  error
+}
+
+var shared environment
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := shared.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// start starts control plane and Lanyard. Progress goes to the standard error, since no test's output is seen before its end.
+func (e *environment) start() {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if e.cp, e.err = cluster.Start(ctx, cluster.Options{Out: os.Stderr}); e.err != nil {
+		return
+	}
+	e.in, e.err = install.Start(ctx, e.cp, install.Options{Out: os.Stderr, Values: values, LogLevel: "debug"})
+}
+
+// stop ends what was started.
+func (e *environment) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var errs []error
+	if e.in != nil {
+		errs = append(errs, e.in.Stop(ctx))
+	}
+	if e.cp != nil {
+		errs = append(errs, e.cp.Stop(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// env returns the shared environment. It skips the test where the programs cannot be built for reasons outside the project,
+// and fails it in every other case.
+func env(t *testing.T) *environment {
+	t.Helper()
+	shared.once.Do(shared.start)
+	if errors.Is(shared.err, program.ErrNoGo) || errors.Is(shared.err, program.ErrNoModules) {
+		t.Skipf("no control plane to test on: %v", shared.err)
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return &shared
+}
