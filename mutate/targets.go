@@ -62,7 +62,7 @@ func (v *review) choose() {
 		}
 	case allowed:
 		v.targets.names = v.namesIn(wire.AnnotationContainers, allow)
-		if len(v.targets.names) == 0 {
+		if len(splitNames(allow)) == 0 {
 			v.file(violation.Metadata, v.annotation(wire.AnnotationContainers), sayListEmpty())
 		}
 	default:
