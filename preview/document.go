@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -88,6 +89,9 @@ type header struct {
 func (d *Document) identify() error {
 	var h header
 	if err := json.Unmarshal(d.Raw, &h); err != nil {
+		if bytes.HasPrefix(bytes.TrimSpace(d.Raw), []byte("{")) {
+			return errNotText
+		}
 		return errNotObject
 	}
 	switch {

@@ -15,7 +15,10 @@ import (
 // maxListDepth bounds Lists inside Lists.
 const maxListDepth = 8
 
-var errNotObject = errors.New("not a Kubernetes object: a mapping with apiVersion, kind and metadata is expected")
+var (
+	errNotObject = errors.New("not a Kubernetes object: a mapping with apiVersion, kind and metadata is expected")
+	errNotText   = errors.New("apiVersion, kind and the names in metadata must be text; YAML reads words such as n, yes and 1.0 as something else, so quote them")
+)
 
 // Read takes apart a file of YAML or JSON documents, unfolding Lists. A bad document becomes a fault and the others are
 // still returned, so that a person sees everything at once.

@@ -17,29 +17,57 @@ type podTemplate struct {
 	raw     []byte
 }
 
+// pods are what a controller makes from a template: the kind and name of the controller, one pod, and the entries of the
+// webhook that the pod reaches.
+type pods struct {
+	template    podTemplate
+	maker       maker
+	pod         []byte
+	hasMetadata bool // whether the template itself has metadata
+	entries     []mutate.Entry
+}
+
 // workload follows an object that is not a pod: the creator stamp, the early check of its templates, and then the pods
 // that its controller would make from each template.
 func (a *admission) workload() error {
-	templates, err := podTemplates(a.object)
+	made, err := a.made()
 	if err != nil {
-		return fmt.Errorf("looking for pod templates: %w", err)
+		return err
 	}
 	if err := a.stamp(); err != nil {
 		return err
 	}
-	if len(templates) == 0 {
+	if len(made) == 0 {
 		a.note("the kind carries no pod template: passed through as it is")
 		return nil
 	}
 	if err := a.checkTemplates(); err != nil {
 		return err
 	}
-	for _, t := range templates {
-		if err := a.podsOf(t); err != nil {
+	for _, m := range made {
+		if err := a.admitPods(m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// made finds the object's templates and makes a pod of each.
+func (a *admission) made() ([]pods, error) {
+	templates, err := podTemplates(a.object)
+	if err != nil {
+		return nil, fmt.Errorf("looking for pod templates: %w", err)
+	}
+	var made []pods
+	for _, t := range templates {
+		m := pods{template: t, maker: a.makerOf(a.document, t.field)}
+		if m.pod, m.hasMetadata, err = podFrom(t.raw, m.maker); err != nil {
+			return nil, err
+		}
+		m.entries = a.entries(m.pod)
+		made = append(made, m)
+	}
+	return made, nil
 }
 
 func (a *admission) note(text string) { a.found.notes = union(a.found.notes, []string{text}) }
@@ -93,29 +121,23 @@ func (a *admission) apply(ops []mutate.Op) error {
 	return nil
 }
 
-// podsOf follows the pods that would be made from a template, and shows in the template what they would get.
-func (a *admission) podsOf(t podTemplate) error {
-	maker := a.makerOf(a.document, t.field)
-	pod, hasMetadata, err := podFrom(t.raw, maker)
-	if err != nil {
-		return err
-	}
-	entries := a.entries(pod)
-	if len(entries) == 0 {
+// admitPods follows the pods that would be made from a template, and shows in the template what they would get.
+func (a *admission) admitPods(m pods) error {
+	if len(m.entries) == 0 {
 		a.note("no entry of the webhook is called for the pods made from it")
 		return nil
 	}
-	if a.managed() && !slices.Contains(a.Rules.Job.Kinds, maker.kind) {
-		a.note(fmt.Sprintf("its pods are made by kind %s, which is no job kind: the rules hold for them, but they get no job's token", maker.kind.Kind))
+	if a.managed() && !slices.Contains(a.Rules.Job.Kinds, m.maker.kind) {
+		a.note(fmt.Sprintf("its pods are made by kind %s, which is no job kind: the rules hold for them, but they get no job's token", m.maker.kind.Kind))
 	}
 	denied := a.found.denied
 	a.found.denied = false
-	out, err := a.admitPod(pod, maker.username, entries, func(field string) string { return joinField(t.field, field) })
+	out, err := a.admitPod(m.pod, m.maker.username, m.entries, func(field string) string { return joinField(m.template.field, field) })
 	a.found.denied = a.found.denied || denied
 	if err != nil {
 		return err
 	}
-	return a.apply(below(t.pointer, out.patch, hasMetadata))
+	return a.apply(below(m.template.pointer, out.patch, m.hasMetadata))
 }
 
 // joinField puts a pod's field path below its template's. A text that starts with no path of a pod stays as it is.

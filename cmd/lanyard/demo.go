@@ -1,0 +1,33 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lanyard-k8s/lanyard/demo"
+)
+
+func demoCommand(s streams) *cobra.Command {
+	var exit bool
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the main job on a real API server on this machine",
+		Long: `demo builds etcd and Kubernetes' control plane from their Go modules (minutes the first time, seconds later), starts them
+on the loopback address with Lanyard installed, and does what users do: a publisher's pod, a job, a job with a forged
+identity, an outage. It needs the source tree and Go, no root, no cluster and no Docker, and leaves nothing running.`,
+		Example: `  lanyard demo          # stays up afterwards, to look around
+  lanyard demo --exit   # ends by itself`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := demo.Run(cmd.Context(), demo.Options{Out: s.out, Progress: s.err, Colour: colourful(s.out), Exit: exit}); err != nil {
+				return codedError{code: exitFound, text: "demo: " + err.Error()}
+			}
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&exit, "exit", false, "end after the last scene instead of staying up")
+	return command
+}
