@@ -115,19 +115,19 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
   "tokenMountPath" .Values.jobs.tokenMountPath
   "baseURL" (include "lanyard.baseURL" .)
   "caConfigMap" .Values.jobs.caConfigMap.name
-  "kinds" .Values.jobKinds
-  "delegatingControllers" .Values.delegatingControllers }}
+  "kinds" .Values.jobKinds }}
 {{- end }}
 {{- $limits := dict
   "maxBodyBytes" (int64 .Values.webhook.limits.maxBodyBytes)
   "maxInFlight" (int64 .Values.webhook.limits.maxInFlight)
   "maxInFlightBytes" (int64 .Values.webhook.limits.maxInFlightBytes) }}
-{{- dict
+{{- $config := dict
   "admission" (dict "mode" .Values.admission.mode "strictNames" .Values.admission.strictNames "protectEndpoints" .Values.admission.protectEndpoints)
   "injection" (dict "skipContainers" .Values.admission.skipContainers)
   "publisher" $publisher
   "job" $job
   "docsURL" .Values.admission.docsURL
-  "limits" $limits
-  | toYaml }}
+  "limits" $limits }}
+{{- if .Values.exchange.enabled }}{{ $_ := set $config "delegatingControllers" .Values.delegatingControllers }}{{ end }}
+{{- $config | toYaml }}
 {{- end }}

@@ -113,14 +113,14 @@ once.
 {{- if hasKey $auth "mode" -}}
 {{- if not (and (kindIs "string" $auth.mode) (has $auth.mode (list "enforce" "audit"))) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.mode" $at) "say" "must be enforce or audit; omit the key for enforce") -}}
-{{- else if and (eq $auth.mode "audit") (not (eq $auth.enabled true)) -}}
+{{- else if and (eq $auth.mode "audit") (not (and (kindIs "bool" $auth.enabled) $auth.enabled)) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.mode" $at) "say" "audit requires enabled: true, since it validates every request") -}}
 {{- end -}}
 {{- end -}}
 {{- if hasKey $auth "failOpenOnUnavailable" -}}
 {{- include "lanyard.check.bool" (dict "all" $all "at" (printf "%s.failOpenOnUnavailable" $at) "value" $auth.failOpenOnUnavailable) -}}
 {{- end -}}
-{{- if eq $auth.enabled true -}}
+{{- if and (kindIs "bool" $auth.enabled) $auth.enabled -}}
 {{- include "lanyard.check.audience" (dict "all" $all "at" (printf "%s.audience" $at) "value" $auth.audience) -}}
 {{- end -}}
 {{- include "lanyard.check.seconds" (dict "all" $all "at" (printf "%s.tokenExpirationSeconds" $at) "value" $auth.tokenExpirationSeconds) -}}
@@ -146,6 +146,7 @@ once.
 
 {{- define "lanyard.validate.jobs" -}}
 {{- $all := .all -}}{{- $v := .root.Values -}}
+{{- $auth := ($v.global | default dict).platformConnectorAuth | default dict -}}
 {{- include "lanyard.check.bool" (dict "all" $all "at" "exchange.enabled" "value" $v.exchange.enabled) -}}
 {{- if include "lanyard.check.list" (dict "all" $all "at" "publishers" "value" $v.publishers) -}}
 {{- range $i, $entry := $v.publishers -}}
@@ -172,7 +173,7 @@ once.
 {{- end -}}
 {{- end -}}
 {{- include "lanyard.check.audience" (dict "all" $all "at" "jobs.audience" "value" $v.jobs.audience) -}}
-{{- if eq $v.jobs.audience (toString $v.global.platformConnectorAuth.audience) -}}
+{{- if eq $v.jobs.audience (toString $auth.audience) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" "jobs.audience" "say" "must differ from global.platformConnectorAuth.audience: a token for both would be accepted by both") -}}
 {{- end -}}
 {{- include "lanyard.check.seconds" (dict "all" $all "at" "jobs.tokenExpirationSeconds" "value" $v.jobs.tokenExpirationSeconds) -}}
@@ -181,7 +182,7 @@ once.
 {{- include "lanyard.fault" (dict "all" $all "at" "jobs.maxTokenExpirationSeconds" "say" "must not be less than jobs.tokenExpirationSeconds") -}}
 {{- end -}}
 {{- include "lanyard.check.path" (dict "all" $all "at" "jobs.tokenMountPath" "value" $v.jobs.tokenMountPath) -}}
-{{- $job := printf "%s/" (toString $v.jobs.tokenMountPath) -}}{{- $publisher := printf "%s/" (toString $v.global.platformConnectorAuth.tokenMountPath) -}}
+{{- $job := printf "%s/" (toString $v.jobs.tokenMountPath) -}}{{- $publisher := printf "%s/" (toString $auth.tokenMountPath) -}}
 {{- if or (hasPrefix $job $publisher) (hasPrefix $publisher $job) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" "jobs.tokenMountPath" "say" "must lie neither at, above nor below global.platformConnectorAuth.tokenMountPath: a pod may carry both tokens") -}}
 {{- end -}}
@@ -258,7 +259,7 @@ once.
 {{- define "lanyard.validate.admission" -}}
 {{- $all := .all -}}{{- $v := .root.Values -}}
 {{- include "lanyard.check.bool" (dict "all" $all "at" "admission.policies.enabled" "value" $v.admission.policies.enabled) -}}
-{{- if and (eq $v.exchange.enabled true) (eq $v.admission.policies.enabled false) -}}
+{{- if and $v.exchange.enabled (not $v.admission.policies.enabled) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" "admission.policies.enabled" "say" "must be true while exchange.enabled is true: without the policies a creator's stamp proves nothing") -}}
 {{- end -}}
 {{- if not (and (kindIs "string" $v.admission.mode) (has $v.admission.mode (list "enforce" "audit"))) -}}
@@ -289,7 +290,7 @@ once.
 {{- define "lanyard.validate.certs" -}}
 {{- $all := .all -}}{{- $v := .root.Values -}}
 {{- include "lanyard.check.bool" (dict "all" $all "at" "certManager.enabled" "value" $v.certManager.enabled) -}}
-{{- if eq $v.certManager.enabled true -}}
+{{- if $v.certManager.enabled -}}
 {{- range list "existingSecret" "caBundle" -}}
 {{- if get $v.certs . -}}
 {{- include "lanyard.fault" (dict "all" $all "at" (printf "certs.%s" .) "say" "is only for clusters without cert-manager; set certManager.enabled: false or leave it empty") -}}

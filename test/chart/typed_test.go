@@ -1,0 +1,116 @@
+//go:build unix
+
+package chart
+
+import (
+	"fmt"
+	"testing"
+
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	psaapi "k8s.io/pod-security-admission/api"
+	psapolicy "k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+)
+
+// untyped are the kinds whose types the project does not import.
+const untyped = "monitoring.coreos.com"
+
+func TestEveryObjectIsOfItsType(t *testing.T) {
+	t.Parallel()
+	for name := range profiles(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := map[string]bool{}
+			for _, o := range render(t, name) {
+				id := fmt.Sprintf("%s %s %s", o.GroupVersionKind(), o.GetNamespace(), o.GetName())
+				if seen[id] {
+					t.Errorf("%s is rendered twice", id)
+				}
+				seen[id] = true
+				if o.GroupVersionKind().Group != untyped {
+					decode(t, o)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryPodIsRestricted(t *testing.T) {
+	t.Parallel()
+	evaluator, err := psapolicy.NewEvaluator(psapolicy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := psaapi.LevelVersion{Level: psaapi.LevelRestricted, Version: psaapi.LatestVersion()}
+	for name := range profiles(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pods := 0
+			for _, o := range render(t, name) {
+				meta, spec, ok := podOf(t, o)
+				if !ok {
+					continue
+				}
+				pods++
+				for _, r := range evaluator.EvaluatePod(restricted, &meta.ObjectMeta, spec) {
+					if !r.Allowed {
+						t.Errorf("%s %s: %s: %s", o.GetKind(), o.GetName(), r.ForbiddenReason, r.ForbiddenDetail)
+					}
+				}
+				for _, c := range spec.Containers {
+					if s := c.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+						t.Errorf("%s %s: container %s may write its root", o.GetKind(), o.GetName(), c.Name)
+					}
+				}
+			}
+			if pods == 0 {
+				t.Error("no pod was rendered")
+			}
+		})
+	}
+}
+
+// decode decodes an object strictly into its API type.
+func decode(t *testing.T, o *unstructured.Unstructured) runtime.Object {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := certmanagerv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := yaml.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(raw, nil, nil)
+	if err != nil {
+		t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+	}
+	return typed
+}
+
+// podOf finds the pod in an object that makes one.
+func podOf(t *testing.T, o *unstructured.Unstructured) (corev1.PodTemplateSpec, *corev1.PodSpec, bool) {
+	t.Helper()
+	if o.GroupVersionKind().Group == untyped {
+		return corev1.PodTemplateSpec{}, nil, false
+	}
+	switch typed := decode(t, o).(type) {
+	case *appsv1.Deployment:
+		return typed.Spec.Template, &typed.Spec.Template.Spec, true
+	case *batchv1.Job:
+		return typed.Spec.Template, &typed.Spec.Template.Spec, true
+	case *corev1.Pod:
+		return corev1.PodTemplateSpec{ObjectMeta: typed.ObjectMeta}, &typed.Spec, true
+	}
+	return corev1.PodTemplateSpec{}, nil, false
+}
