@@ -1,0 +1,86 @@
+//go:build unix
+
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// NOTES.txt is only shown by helm install, which wants a cluster; its text is a named template, which a copy of the chart
+// renders into a ConfigMap.
+const notesTemplate = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: notes}
+data: {notes: {{ include "lanyard.notes" . | toJson }}}
+`
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	h := findHelm(t)
+	copied := filepath.Join(t.TempDir(), "lanyard")
+	if err := os.CopyFS(copied, os.DirFS(h.chart)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(copied, "templates/notes-as-object.yaml"), []byte(notesTemplate), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.chart = copied
+	for name, tc := range map[string]struct {
+		args    []string
+		want    []string
+		wantNot []string
+	}{
+		"by default it says how to label, and to begin with audit": {
+			want: []string{
+				"kubectl label namespace NAMESPACE lanyard.dev/jobs=managed", "lanyard.dev/publishers=enabled", "begin with admission.mode: audit",
+				"apiServerCIDRs is empty", "lanyard-platform-admin",
+			},
+			wantNot: []string{"not a supported production configuration", "helm -n"},
+		},
+		"the namespaces that are meant are named": {
+			args: []string{"--set", "jobs.namespaces={training,eval}"},
+			want: []string{"kubectl label namespace training lanyard.dev/jobs=managed", "kubectl label namespace eval lanyard.dev/jobs=managed", "helm -n lanyard test lanyard"},
+		},
+		"authentication off is no production configuration": {
+			args: []string{"-f", "testdata/profiles/disabled.yaml"},
+			want: []string{"not a supported production configuration", "no job gets a subject token"}, wantNot: []string{"lanyard.dev/jobs=managed", "lanyard.dev/publishers=enabled"},
+		},
+		"audit says when to end it": {args: []string{"-f", "testdata/profiles/audit.yaml"}, want: []string{"admission.mode is audit"}, wantNot: []string{"apiServerCIDRs is empty"}},
+		"bundled monitors on the list are named": {
+			args: []string{"--set", "global.platformConnectorAuth.crossNodeServiceAccounts={system:serviceaccount:nvsentinel:csp-health-monitor}"},
+			want: []string{"lists bundled monitors: system:serviceaccount:nvsentinel:csp-health-monitor", "Remove them"},
+		},
+		"another audience and path are pointed out": {
+			args: []string{"--set", "global.platformConnectorAuth.audience=x,global.platformConnectorAuth.tokenMountPath=/var/run/secrets/y"},
+			want: []string{"Changing an audience has an order", "mounted at /var/run/secrets/y"},
+		},
+		"policies off": {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := h.Template(t.Context(), append([]string{"--show-only", "templates/notes-as-object.yaml"}, tc.args...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var object struct{ Data struct{ Notes string } }
+			if err := yaml.Unmarshal(out, &object); err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(object.Data.Notes, w) {
+					t.Errorf("the notes do not say %q:\n%s", w, object.Data.Notes)
+				}
+			}
+			for _, w := range tc.wantNot {
+				if strings.Contains(object.Data.Notes, w) {
+					t.Errorf("the notes say %q:\n%s", w, object.Data.Notes)
+				}
+			}
+		})
+	}
+}
