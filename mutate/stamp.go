@@ -10,8 +10,16 @@ import (
 // Stamp answers the stamp's entries for stamped kinds other than pods: on CREATE it writes who the API server says is
 // asking, over whatever the client wrote; on UPDATE it puts the old object's stamp back, so that a replace or a re-applied
 // export does not run into the policy that keeps stamps unchanged. A stamp that the old object lacks is left to that
-// policy, since a patch of ours only adds. An error means that the request is malformed.
-func Stamp(req Request, _ Rules) (Decision, error) {
+// policy, since a patch of ours only adds. What Template refuses on CREATE is refused here already: policies answer before
+// validating webhooks do, and know neither every rule nor the index of a field. An error means that the request is malformed.
+func Stamp(req Request, rules Rules) (Decision, error) {
+	if req.Operation == Create && req.Subresource == "" {
+		early := req
+		early.Entry = EntryTemplate
+		if d, err := Template(early, rules); err != nil || d.Outcome == Denied {
+			return d, err
+		}
+	}
 	m, err := manifest.DecodeMeta(req.Object)
 	if err != nil {
 		return Decision{}, fmt.Errorf("reading object: %w", err)
