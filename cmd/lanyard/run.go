@@ -24,6 +24,7 @@ func run(args []string, s streams) int {
 	defer stop()
 	root := rootCommand(s)
 	root.AddCommand(
+		demoCommand(s),
 		previewCommand(s),
 		doctorCommand(s),
 		versionCommand(s),
