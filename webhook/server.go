@@ -54,12 +54,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.Desk == nil || s.Certs == nil || s.Listener == nil {
 		return errors.New("webhook server: desk, certificates or listener is missing")
 	}
-	undrained := context.AfterFunc(ctx, func() {
+	late, release := lifecycle.Delay(ctx, s.DrainDelay, func() {
 		s.Log.Info("draining", "delay", s.DrainDelay.String())
 		s.Desk.Drain()
 	})
-	defer undrained()
-	late, release := lifecycle.Delay(ctx, s.DrainDelay)
 	defer release()
 	srv := newHTTPServer(s.Desk, s.Log)
 	finish := finishTimeout

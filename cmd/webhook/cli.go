@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,11 +43,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "webhook: %v\n", err)
 	var faults config.Faults
 	if errors.As(err, &faults) {
+		fmt.Fprintf(stderr, "webhook: %v\n", err)
 		return exitFaults
 	}
+	fmt.Fprintf(stderr, "webhook: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	return exitError
 }
 
@@ -72,7 +74,7 @@ refuses names and paths of the platform that somebody else has set. It keeps no 
 	root.Flags().StringVar(&f.tlsCertDir, "tls-cert-dir", "/etc/lanyard/tls", "directory with tls.crt and tls.key, reloaded when they change")
 	root.Flags().StringVar(&f.metricsListen, "metrics-listen", ":8080", "address for /metrics, /healthz and /readyz (plain HTTP)")
 	root.Flags().DurationVar(&f.drainDelay, "drain-delay", 10*time.Second, "how long to keep serving after SIGTERM, while endpoints drain")
-	root.AddCommand(newCheckConfig())
+	root.AddCommand(newCheckConfig(), newUninstall(f), newSelftest(f))
 	return root
 }
 

@@ -90,10 +90,14 @@ func (h *handle) stop(asked bool) error {
 var errEarly = errors.New("ended although nobody asked it to")
 
 // Delay returns a context that is cancelled d after ctx is. Servers run under it, so that they keep answering while the
-// endpoints of a program that is about to end are taken away. The returned function releases it early.
-func Delay(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// endpoints of a program that is about to end are taken away; first is called before that time begins. The returned
+// function releases the context early and waits for first.
+func Delay(ctx context.Context, d time.Duration, first func()) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		first()
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
@@ -102,7 +106,12 @@ func Delay(ctx context.Context, d time.Duration) (context.Context, context.Cance
 		case <-late.Done():
 		}
 	})
-	return late, func() { stop(); cancel() }
+	return late, sync.OnceFunc(func() {
+		cancel()
+		if !stop() {
+			<-done
+		}
+	})
 }
 
 // Signals is cancelled by the first SIGTERM or interrupt. A second one ends the process at once, as it does by default.

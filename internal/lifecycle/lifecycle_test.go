@@ -94,13 +94,14 @@ func TestDelayOutlivesItsParent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		late, release := Delay(ctx, 10*time.Second)
+		called := false
+		late, release := Delay(ctx, 10*time.Second, func() { called = true })
 		defer release()
 		began := time.Now()
 		cancel()
 		<-late.Done()
-		if got := time.Since(began); got != 10*time.Second {
-			t.Errorf("ended after %v", got)
+		if got := time.Since(began); got != 10*time.Second || !called {
+			t.Errorf("ended after %v, called %v", got, called)
 		}
 	})
 }
@@ -109,7 +110,7 @@ func TestDelayIsReleasedEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		late, release := Delay(ctx, time.Hour)
+		late, release := Delay(ctx, time.Hour, func() {})
 		cancel()
 		synctest.Wait()
 		release()
