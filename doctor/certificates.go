@@ -124,9 +124,7 @@ func verify(s Snapshot, e entry, roots []*x509.Certificate) error {
 	for _, c := range s.Serving.Chain[1:] {
 		opts.Intermediates.AddCert(c)
 	}
-	if svc := e.client.Service; svc != nil {
-		opts.DNSName = svc.Name + "." + svc.Namespace + ".svc"
-	}
+	opts.DNSName, _ = e.target()
 	_, err := s.Serving.Chain[0].Verify(opts)
 	return err
 }

@@ -10,7 +10,15 @@ import (
 // examineEndpoints counts the ready endpoints of every Service that an entry leads to.
 func examineEndpoints(s Snapshot) []Finding {
 	var found []Finding
-	for _, service := range s.services() {
+	services := s.services()
+	if len(services) == 0 {
+		return []Finding{{
+			Severity: Warn,
+			Message:  "not examined: no entry of the webhook leads to a Service in the release's namespace",
+			Advice:   "see what the checks of the entries say",
+		}}
+	}
+	for _, service := range services {
 		switch ready := s.ready(service); ready {
 		case 0:
 			found = append(found, Finding{

@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"net"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/mutate"
 )
 
 const jobEntry = "MutatingWebhookConfiguration/lanyard entry job.mutate.lanyard.dev"
@@ -73,6 +75,22 @@ func TestWebhookFaults(t *testing.T) {
 				s.job().ClientConfig.URL = new("https://example.com")
 			},
 			CheckWebhooks, Fail, jobEntry, "URL",
+		},
+		"a webhook on the API server's own machine": {
+			func(s *Snapshot) {
+				s.job().ClientConfig.Service = nil
+				s.job().ClientConfig.URL = new("https://127.0.0.1:8443/mutate/job")
+				s.Serving.Chain[0].IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+			},
+			CheckWebhooks, Warn, jobEntry, "good for a trial only",
+		},
+		"no entry leads to a Service": {
+			func(s *Snapshot) {
+				s.Mutating.Webhooks, s.Validating.Webhooks = nil, nil
+				s.Settings.Rules = mutate.Rules{}
+				s.Namespaces, s.Pods, s.Jobs = nil, nil, nil
+			},
+			CheckEndpoints, Warn, "", "not examined",
 		},
 		"a Service of another namespace": {
 			func(s *Snapshot) { s.job().ClientConfig.Service.Namespace = "elsewhere" },
