@@ -51,6 +51,7 @@ func jobEntitled(l literals) string {
 	return "variables.username in " + l.releaseAccounts + " ||\n" +
 		"(variables.role != '" + wire.RoleNone + "' &&\n" +
 		" variables.controllers.all(kind, kind in " + l.kinds + ") &&\n" +
+		" !(request.namespace in " + l.excluded + ") &&\n" +
 		" " + namespaceHas(wire.LabelJobs, wire.JobsManaged) + ")"
 }
 

@@ -39,6 +39,7 @@ func TestProtectedAudiences(t *testing.T) {
 		"a job's token for a publisher":          {q: question{in: "gpu", object: projecting(jobAudience, "", "serviceAccountName: monitor,")}, want: "only pods of managed jobs"},
 		"a bare pod in a managed namespace":      {q: question{namespace: managedNamespace(), object: projecting(jobAudience, "", "")}},
 		"a Job's pod":                            {q: question{namespace: managedNamespace(), object: projecting(jobAudience, ownedBy("batch/v1", "Job"), "")}},
+		"a namespace that is never managed":      {q: question{in: "kube-system", namespace: managedNamespace(), object: projecting(jobAudience, "", "")}, want: "only pods of managed jobs"},
 		"a pod that opted out":                   {q: question{namespace: managedNamespace(), object: projecting(jobAudience, "labels: {lanyard.dev/role: none}", "")}, want: "only pods of managed jobs"},
 		"a ReplicaSet's pod":                     {q: question{namespace: managedNamespace(), object: projecting(jobAudience, ownedBy("apps/v1", "ReplicaSet"), "")}, want: "only pods of managed jobs"},
 		"a Job of another group":                 {q: question{namespace: managedNamespace(), object: projecting(jobAudience, ownedBy("batch.volcano.sh/v1", "Job"), "")}, want: "only pods of managed jobs"},

@@ -23,6 +23,7 @@ type literals struct {
 	adoptionLabels    string
 	controllers       string // pod creators and delegating controllers
 	submitters        string
+	excluded          string // namespaces that are never managed
 
 	excludedNamespaces []string
 	reservedActions    []admissionregistrationv1.ValidationAction
@@ -44,6 +45,7 @@ func literalsOf(s Settings) literals {
 		adoptionLabels:     text(s.adoptionLabels()),
 		controllers:        text(s.controllers()),
 		submitters:         text(list(s.Submitters)),
+		excluded:           text(list(s.ExcludedNamespaces)),
 		excludedNamespaces: list(s.ExcludedNamespaces),
 		reservedActions:    s.reservedActions(),
 		stamped:            s.stamped(),

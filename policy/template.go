@@ -56,6 +56,7 @@ func templateLiterals() literals {
 		adoptionLabels:     action("adoptionLabels"),
 		controllers:        action("controllers"),
 		submitters:         action("submitters"),
+		excluded:           action("excludedNamespaces"),
 		excludedNamespaces: []string{action("excludedNamespaces")},
 		reservedActions:    []admissionregistrationv1.ValidationAction{admissionregistrationv1.ValidationAction(action("reservedActions"))},
 		stamped:            []admissionregistrationv1.NamedRuleWithOperations{{ResourceNames: []string{action("stamped")}}},

@@ -22,8 +22,8 @@ func jobRow() policy.Kind {
 	}
 }
 
-// settings are what the chart must make of its default values.
-func settings() policy.Settings {
+// defaultSettings are what the chart must make of its default values.
+func defaultSettings() policy.Settings {
 	return policy.Settings{
 		Mode:              policy.Enforce,
 		Jobs:              true,
@@ -65,7 +65,7 @@ func TestTheChartRendersThePoliciesOfTheCode(t *testing.T) {
 	} {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			s := settings()
+			s := defaultSettings()
 			change(&s)
 			var want []runtime.Object
 			for _, p := range policy.All(s) {

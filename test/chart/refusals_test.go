@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lanyard-k8s/lanyard/internal/config"
-	admissionsettings "github.com/lanyard-k8s/lanyard/webhook/settings"
+	"github.com/lanyard-k8s/lanyard/webhook/settings"
 )
 
 // refusal is one case of testdata/cases.yaml; the file says what its fields mean.
@@ -84,7 +84,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = admissionsettings.Parse(raw)
+			_, err = settings.Parse(raw)
 			var faults config.Faults
 			if !errors.As(err, &faults) {
 				t.Fatalf("the loader does not refuse it: %v", err)
@@ -104,7 +104,7 @@ func TestTheWebhookTakesItsConfiguration(t *testing.T) {
 	for name := range profiles(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := admissionsettings.Parse(configOf(t, name)); err != nil {
+			if _, err := settings.Parse(configOf(t, name)); err != nil {
 				t.Error(err)
 			}
 		})

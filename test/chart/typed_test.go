@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	psaapi "k8s.io/pod-security-admission/api"
-	psapolicy "k8s.io/pod-security-admission/policy"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,11 +44,11 @@ func TestEveryObjectIsOfItsType(t *testing.T) {
 
 func TestEveryPodIsRestricted(t *testing.T) {
 	t.Parallel()
-	evaluator, err := psapolicy.NewEvaluator(psapolicy.DefaultChecks(), nil)
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	restricted := psaapi.LevelVersion{Level: psaapi.LevelRestricted, Version: psaapi.LatestVersion()}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
 	for name := range profiles(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,214 @@
+//go:build unix
+
+package chart
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/lanyard-k8s/lanyard/test/cluster"
+)
+
+var (
+	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+)
+
+const stampedByAlice = "annotations: {lanyard.dev/created-by: alice}"
+
+func podText(namespace, metadata, container, spec string) string {
+	return "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: " + namespace + ", " + metadata + "}, spec: {" + spec +
+		" containers: [{name: main, image: i, " + container + "}]}}"
+}
+
+func podProjecting(namespace, account, audience, metadata string) string {
+	return podText(namespace, metadata, "", "serviceAccountName: "+account+", volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t, audience: "+audience+"}}]}}],")
+}
+
+func jobText(name, metadata, env string) string {
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: " + name + ", namespace: managed, " + metadata + "}, spec: {suspend: true, template: {spec: " +
+		"{restartPolicy: Never, containers: [{name: trainer, image: i, env: [" + env + "]}]}}}}"
+}
+
+func TestCreateOnARealAPIServer(t *testing.T) {
+	t.Parallel()
+	cp := live(t)
+	alice := client(t, cp, "alice")
+	account := client(t, cp, "system:serviceaccount:plain:monitor", "system:serviceaccounts")
+	const accounts = "annotations: {'lanyard.dev/created-by': 'system:serviceaccount:plain:monitor'}"
+	for name, tc := range map[string]struct {
+		object string
+		sub    []string
+		as     string // "account", else alice
+		want   string // a part of the refusal; empty: let through
+	}{
+		"an ordinary pod":                        {object: podText("plain", "", "", "")},
+		"reserved names elsewhere are free":      {object: podText("plain", "", "env: [{name: NMP_PRINCIPAL, value: x}]", "")},
+		"a namespace with our label":             {object: "{apiVersion: v1, kind: Namespace, metadata: {name: fresh, labels: {lanyard.dev/jobs: managed}}}", want: "platform admins only"},
+		"a namespace without":                    {object: "{apiVersion: v1, kind: Namespace, metadata: {name: fresh}}"},
+		"a stranger with the publishers' token":  {object: podProjecting("plain", "monitor", "platform-connector.nvsentinel.nvidia.com", ""), want: "plain/monitor"},
+		"a listed publisher":                     {object: podProjecting("gpu", "monitor", "platform-connector.nvsentinel.nvidia.com", "")},
+		"a labelled publisher":                   {object: podProjecting("offered", "default", "platform-connector.nvsentinel.nvidia.com", "labels: {lanyard.dev/role: publisher}")},
+		"a label where no role is offered":       {object: podProjecting("plain", "default", "platform-connector.nvsentinel.nvidia.com", "labels: {lanyard.dev/role: publisher}"), want: "plain/default"},
+		"our connector":                          {object: podProjecting(Namespace, "lanyard-connector", "platform-connector.nvsentinel.nvidia.com", "")},
+		"a stranger with a job's token":          {object: podProjecting("plain", "default", "nemo-platform", ""), want: "only pods of managed jobs"},
+		"a bare pod in a managed namespace":      {object: podProjecting("managed", "default", "nemo-platform", stampedByAlice)},
+		"a token request for jobs":               {object: tokenRequest("nemo-platform"), sub: []string{"token"}, want: "handed out in no other way"},
+		"another token request":                  {object: tokenRequest("vault"), sub: []string{"token"}},
+		"a forged injected label":                {object: podText("plain", "labels: {lanyard.dev/injected: job}", "", ""), want: "beside the token volume"},
+		"another's stamp in any namespace":       {object: podText("plain", "annotations: {lanyard.dev/created-by: bob}", "", ""), want: "names somebody else"},
+		"an unstamped pod":                       {object: podText("managed", "", "", ""), want: "Your manifest is fine"},
+		"an unstamped Job":                       {object: jobText("j", "", ""), want: "Your manifest is fine"},
+		"a stamped Job":                          {object: jobText("j", stampedByAlice, "")},
+		"another's Job":                          {object: jobText("j", "annotations: {lanyard.dev/created-by: bob}", ""), want: "names somebody else"},
+		"an account's Job":                       {object: jobText("j", accounts, ""), as: "account", want: "Three ways out"},
+		"an account's pod that opted out":        {object: podText("managed", accounts+", labels: {lanyard.dev/role: none}", "", ""), as: "account"},
+		"a reserved name":                        {object: podText("managed", stampedByAlice, "env: [{name: NMP_PRINCIPAL, value: x}]", ""), want: "spec.containers[main].env[NMP_PRINCIPAL]"},
+		"a reserved name in a Job":               {object: jobText("j", stampedByAlice, "{name: NEMO_WORKLOAD_TOKEN, value: x}"), want: "spec.template.spec.containers[trainer].env[NEMO_WORKLOAD_TOKEN]"},
+		"an empty entry":                         {object: podText("managed", stampedByAlice, "env: [{name: NMP_PRINCIPAL, value: ''}]", "")},
+		"an envFrom prefix":                      {object: podText("managed", stampedByAlice, "envFrom: [{prefix: NMP_, configMapRef: {name: x}}]", ""), want: "envFrom[NMP_]"},
+		"a mirror annotation does not help":      {object: podText("managed", "annotations: {lanyard.dev/created-by: alice, kubernetes.io/config.mirror: x}", "env: [{name: NMP_PRINCIPAL, value: x}]", "nodeName: node1, automountServiceAccountToken: false,"), want: "NMP_PRINCIPAL"},
+		"a Binding with a stamp":                 {object: "{apiVersion: v1, kind: Binding, metadata: {name: p, namespace: plain, annotations: {lanyard.dev/created-by: bob}}, target: {kind: Node, name: node1}}", sub: []string{"binding"}, want: "copied onto its pod"},
+		"a Binding with a Job's adoption label":  {object: "{apiVersion: v1, kind: Binding, metadata: {name: p, namespace: plain, labels: {controller-uid: x}}, target: {kind: Node, name: node1}}", sub: []string{"binding"}, want: "copied onto its pod"},
+		"a role without the right only warns":    {object: podText("plain", "labels: {lanyard.dev/role: publisher}", "", "")},
+		"a namespace labelled by someone else's": {object: "{apiVersion: v1, kind: Namespace, metadata: {name: fresh, labels: {team: a}}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := alice
+			if tc.as == "account" {
+				c = account
+			}
+			refusedWith(t, create(t, c, tc.object, dryRun, tc.sub...), tc.want)
+		})
+	}
+}
+
+func tokenRequest(audience string) string {
+	return "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, metadata: {name: monitor, namespace: gpu}, spec: {audiences: [" + audience + "]}}"
+}
+
+func TestUpdateOnARealAPIServer(t *testing.T) {
+	t.Parallel()
+	cp := live(t)
+	alice := client(t, cp, "alice")
+	mustCreate(t, alice, strings.Replace(podText("plain", "", "", ""), "name: p,", "name: unstamped,", 1))
+	mustCreate(t, alice, jobText("kept", stampedByAlice, ""))
+	mustCreate(t, alice, strings.Replace(podText("managed", stampedByAlice, "", ""), "name: p,", "name: debugged,", 1))
+	stamp := func(v string) string { return `{"metadata":{"annotations":{"lanyard.dev/created-by":` + v + `}}}` }
+	label := func(key, v string) string { return `{"metadata":{"labels":{"` + key + `":` + v + `}}}` }
+	debugger := func(env string) string {
+		return `{"spec":{"ephemeralContainers":[{"name":"d","image":"i","env":[` + env + `]}]}}`
+	}
+	for name, tc := range map[string]struct {
+		gvr             schema.GroupVersionResource
+		namespace, name string
+		body            string
+		sub             []string
+		want            string
+	}{
+		"a namespace's label":               {gvr: namespaces, name: "plain", body: label("lanyard.dev/jobs", `"managed"`), want: "platform admins only"},
+		"a namespace's label by status":     {gvr: namespaces, name: "plain", body: label("lanyard.dev/jobs", `"managed"`), sub: []string{"status"}, want: "platform admins only"},
+		"a namespace's label removed":       {gvr: namespaces, name: "managed", body: label("lanyard.dev/jobs", `null`), want: "platform admins only"},
+		"a namespace's other label":         {gvr: namespaces, name: "managed", body: label("team", `"a"`)},
+		"a stamp added":                     {gvr: pods, namespace: "plain", name: "unstamped", body: stamp(`"alice"`), want: "never added, changed or removed"},
+		"a stamp added by status":           {gvr: pods, namespace: "plain", name: "unstamped", body: stamp(`"alice"`), sub: []string{"status"}, want: "never added, changed or removed"},
+		"an injected label added by status": {gvr: pods, namespace: "plain", name: "unstamped", body: label("lanyard.dev/injected", `"job"`), sub: []string{"status"}, want: "never set, changed or removed"},
+		"a Job's stamp changed":             {gvr: jobs, namespace: "managed", name: "kept", body: stamp(`"bob"`), want: "never added, changed or removed"},
+		"a Job's stamp changed by status":   {gvr: jobs, namespace: "managed", name: "kept", body: stamp(`"bob"`), sub: []string{"status"}, want: "never added, changed or removed"},
+		"a Job's stamp removed":             {gvr: jobs, namespace: "managed", name: "kept", body: stamp(`null`), want: "never"},
+		"a Job resumed":                     {gvr: jobs, namespace: "managed", name: "kept", body: `{"spec":{"parallelism":2}}`},
+		"a debug container":                 {gvr: pods, namespace: "managed", name: "debugged", body: debugger(""), sub: []string{"ephemeralcontainers"}},
+		"a debug container with a name of ours": {gvr: pods, namespace: "managed", name: "debugged", body: debugger(`{"name":"NMP_PRINCIPAL","value":"x"}`), sub: []string{"ephemeralcontainers"},
+			want: "spec.ephemeralContainers[d].env[NMP_PRINCIPAL]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refusedWith(t, patch(t, alice, tc.gvr, tc.namespace, tc.name, tc.body, tc.sub...), tc.want)
+		})
+	}
+}
+
+// TestOldFaultsMayStay makes a Deployment before its namespace is managed: updates that add nothing must pass, or nobody
+// could scale it any more.
+func TestOldFaultsMayStay(t *testing.T) {
+	t.Parallel()
+	cp := live(t)
+	admin, alice := client(t, cp, cluster.Admin, "system:masters"), client(t, cp, "alice")
+	mustCreate(t, admin, "{apiVersion: v1, kind: Namespace, metadata: {name: older}}")
+	mustCreate(t, alice, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: older}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, "+
+		"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, env: [{name: NMP_PRINCIPAL, value: x}]}]}}}}")
+	if err := patchFor(t, cp, "older", `{"metadata":{"labels":{"lanyard.dev/jobs":"managed"}}}`); err != nil {
+		t.Fatal(err)
+	}
+	added := `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i","env":[{"name":"NMP_PRINCIPAL","value":"x"},{"name":"NMP_ACCESS_TOKEN","value":"x"}]}]}}}}`
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = patch(t, alice, deployments, "older", "d", added)
+		return last != nil, nil
+	})
+	if err != nil {
+		t.Fatal("the namespace did not become managed")
+	}
+	refusedWith(t, last, "env[NMP_ACCESS_TOKEN]: set by the platform")
+	if strings.Contains(last.Error(), "NMP_PRINCIPAL") {
+		t.Errorf("the old fault is held against the update: %v", last)
+	}
+	refusedWith(t, patch(t, alice, deployments, "older", "d", `{"spec":{"replicas":1},"metadata":{"labels":{"x":"y"}}}`), "")
+}
+
+// patchFor labels a namespace for good, as an admin.
+func patchFor(t *testing.T, cp *cluster.ControlPlane, name, body string) error {
+	t.Helper()
+	_, err := client(t, cp, cluster.Admin, "system:masters").Resource(namespaces).
+		Patch(t.Context(), name, "application/merge-patch+json", []byte(body), metav1.PatchOptions{})
+	return err
+}
+
+func refusedWith(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case want != "" && err == nil:
+		t.Errorf("let through; want a refusal that says %q", want)
+	case want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want)):
+		t.Errorf("want a refusal that says %q, have: %v", want, err)
+	}
+}
+
+// TestTheAPIServerTakesEveryObject: what decodes may still be invalid, a match condition of a webhook entry for example.
+func TestTheAPIServerTakesEveryObject(t *testing.T) {
+	t.Parallel()
+	c := client(t, live(t), cluster.Admin, "system:masters")
+	for name := range profiles(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, o := range render(t, name) {
+				switch o.GroupVersionKind().Group {
+				case untyped, "cert-manager.io":
+					continue // needs their definitions
+				}
+				if o.GetNamespace() != "" && o.GetNamespace() != Namespace {
+					continue // a namespace that this profile speaks of and nobody made
+				}
+				raw, err := o.MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := create(t, c, string(raw), dryRun); err != nil && !apierrors.IsAlreadyExists(err) {
+					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+				}
+			}
+		})
+	}
+}
