@@ -141,13 +141,13 @@ func (v *review) label(key string) string {
 	return value
 }
 
-// windows says whether a pod is for Windows nodes: by spec.os, which decides where it is set, by its node selector, or by
-// Windows options in a security context.
+// windows says whether a pod is for Windows nodes: by spec.os, which decides where it is set, by its node selector, by its
+// required node affinity, or by Windows options in a security context.
 func windows(s *manifest.Spec) bool {
 	if s.OS != "" {
 		return s.OS == "windows"
 	}
-	return s.NodeOS == "windows" || (s.NodeOS == "" && s.WindowsOptions)
+	return s.NodeOS == "windows" || (s.NodeOS == "" && (s.WindowsAffinity || s.WindowsOptions))
 }
 
 // publishes says whether the pod may be a publisher as far as this entry can see; the policies in the API server know the

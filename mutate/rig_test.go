@@ -60,3 +60,17 @@ func apply(t testing.TB, object []byte, ops []mutate.Op) []byte {
 	}
 	return out
 }
+
+// field reads a member of a JSON object.
+func field(t testing.TB, object []byte, keys ...string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(object, &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		m, _ := v.(map[string]any)
+		v = m[key]
+	}
+	return v
+}

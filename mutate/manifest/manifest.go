@@ -90,6 +90,7 @@ type Spec struct {
 	OS                  string
 	NodeOS              string // nodeSelector's kubernetes.io/os, or its beta form
 	WindowsOptions      bool   // securityContext.windowsOptions is set, on the pod or on a container
+	WindowsAffinity     bool   // the required node affinity leaves only Windows nodes
 	HasNodeSelector     bool
 	HasAffinity         bool
 	GracePeriodSeconds  int64 // terminationGracePeriodSeconds; 0 when unset

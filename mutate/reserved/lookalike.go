@@ -32,8 +32,9 @@ func couldFold(name string) bool {
 }
 
 // fold maps a name to the spelling under which look-alikes meet: compatibility-composed, without invisible characters,
-// upper-case, trimmed, '.' and '-' as '_'.
+// upper-case, trimmed, '.' and '-' as '_'. What follows a '=' would be value and not name once a process starts.
 func fold(name string) string {
+	name, _, _ = strings.Cut(name, "=")
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case r == '.' || r == '-':

@@ -74,6 +74,7 @@ func TestNames(t *testing.T) {
 		"NMP_PRINC\u0131PAL":               "alike",
 		"NMP_PRINCIPAL\x00":                "alike",
 		"\x7fNMP_PRINCIPAL":                "alike",
+		"NMP_PRINCIPAL=root":               "alike",
 		"nemo.workflow.x":                  "alike",
 		"nmp-workload-identity-token-file": "alike",
 		"NMP PRINCIPAL":                    "free",
