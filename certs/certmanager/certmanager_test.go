@@ -2,6 +2,7 @@ package certmanager
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,26 @@ func TestWaitReadySaysWhatIsMissing(t *testing.T) {
 			check(t, tc.want, WaitReady(ctx, newClient(t, tc.objects...), "lanyard", WebhookTLS))
 		})
 	}
+}
+
+// silent answers its first call and none after it, as a client does whose own limiter has run out of time.
+type silent struct {
+	client.Client
+	calls int
+}
+
+func (s *silent) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if s.calls++; s.calls > 1 {
+		return errors.New("rate: Wait(n=1) would exceed context deadline")
+	}
+	return s.Client.Get(ctx, key, o, opts...)
+}
+
+func TestWhatWasSeenOutlastsWhatWasNotAnswered(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*every)
+	defer cancel()
+	check(t, "has no Ready condition yet", WaitReady(ctx, &silent{Client: newClient(t, certificate(1))}, "lanyard", WebhookTLS))
 }
 
 func TestWaitInjectedSaysWhatIsMissing(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -40,7 +41,7 @@ func WaitReady(ctx context.Context, c client.Reader, namespace string, names ...
 
 func ready(ctx context.Context, c client.Reader, key types.NamespacedName) error {
 	var cert cmv1.Certificate
-	if err := c.Get(ctx, key, &cert); err != nil {
+	if err := get(ctx, c, key, &cert); err != nil {
 		return fmt.Errorf("certificate %s: %w", key, err)
 	}
 	for _, cond := range cert.Status.Conditions {
@@ -68,7 +69,7 @@ func WaitInjected(ctx context.Context, c client.Reader, name string, ca []byte) 
 func injected(ctx context.Context, c client.Reader, name string, want [][]byte) error {
 	key := types.NamespacedName{Name: name}
 	var mutating admissionregistrationv1.MutatingWebhookConfiguration
-	if err := c.Get(ctx, key, &mutating); err != nil {
+	if err := get(ctx, c, key, &mutating); err != nil {
 		return fmt.Errorf("mutating webhook configuration %s: %w", name, err)
 	}
 	for i := range mutating.Webhooks {
@@ -78,7 +79,7 @@ func injected(ctx context.Context, c client.Reader, name string, want [][]byte) 
 		}
 	}
 	var validating admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := c.Get(ctx, key, &validating); err != nil {
+	if err := get(ctx, c, key, &validating); err != nil {
 		return fmt.Errorf("validating webhook configuration %s: %w", name, err)
 	}
 	for i := range validating.Webhooks {
@@ -130,6 +131,28 @@ func blocks(text []byte) ([][]byte, error) {
 	return out, nil
 }
 
+// unanswered is an error of a call that the API server said nothing to: the time ran out, or a client limits itself. It
+// tells less about a certificate than what was seen before it.
+type unanswered struct{ error }
+
+// Unwrap gives the call's own error.
+func (u unanswered) Unwrap() error { return u.error }
+
+func answered(err error) bool {
+	var u unanswered
+	return !errors.As(err, &u)
+}
+
+// get reads an object.
+func get(ctx context.Context, c client.Reader, key types.NamespacedName, into client.Object) error {
+	err := c.Get(ctx, key, into)
+	var status apierrors.APIStatus
+	if err != nil && !errors.As(err, &status) {
+		return unanswered{err}
+	}
+	return err
+}
+
 // until looks again and again until there is nothing missing. What was missing last is the error when ctx ends.
 func until(ctx context.Context, look func(context.Context) error) error {
 	var missing error
@@ -137,8 +160,8 @@ func until(ctx context.Context, look func(context.Context) error) error {
 		if err := look(ctx); err == nil {
 			missing = nil
 			return true, nil
-		} else if ctx.Err() == nil || missing == nil {
-			missing = err // an error of the ending context says less than the one before it
+		} else if missing == nil || answered(err) {
+			missing = err
 		}
 		return false, nil
 	})
