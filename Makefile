@@ -1,5 +1,5 @@
 # Lanyard's build. `make` alone lists what there is. No target needs root, Docker or a cluster; what is built or
-# downloaded goes to Go's caches and to ~/.cache, never into the tree, but for dist/ (make image) and bench.txt.
+# downloaded goes to Go's caches and to ~/.cache, never into the tree, but for dist/ (make image, make bench).
 
 GO       ?= go
 TOOL     := $(GO) tool -modfile=go.tools.mod
@@ -75,10 +75,15 @@ generate: ## write the generated files: the chart's policies and docs/reference
 verify: ## fail if a generated file is stale
 	@./.ci/verify
 
-bench: ## benchmarks, in benchstat's format, and their summary (BENCH=regexp COUNT=6)
-	@$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) -timeout=60m \
-	  $$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') | tee bench.txt
-	@$(TOOL) benchstat bench.txt
+bench: SHELL := bash
+bench: .SHELLFLAGS := -o pipefail -c
+bench: ## benchmarks in dist/bench.txt, their summary, and the webhook against a no-op (BENCH=regexp COUNT=6)
+	@mkdir -p dist; $(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) -timeout=60m \
+	  $$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') | tee dist/bench.txt
+	@sed 's,^\(Benchmark[A-Za-z]*\)/\(small\|medium\|large\)\>,\1/size=\2,' dist/bench.txt > dist/bench.txt.tmp && mv dist/bench.txt.tmp dist/bench.txt
+	@$(TOOL) benchstat dist/bench.txt
+	@echo; echo "Against a no-op that decodes the review's uid and answers:"
+	@$(TOOL) benchstat -filter '.name:(Noop OR Handler OR Validate)' -col '.name@(Noop Handler Validate)' -row /size dist/bench.txt
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@git grep --untracked -o 'func Fuzz[A-Za-z0-9_]*' -- '*_test.go' | sed 's/:func / /' | while read -r file name; do \
@@ -94,8 +99,8 @@ image: ## static programs and a loadable image per architecture in dist/, byte f
 	  $(GO) run ./internal/image -arch $$arch -tag $(IMAGE):$(VERSION) -entrypoint /webhook \
 	    -out dist/lanyard-$$arch.tar $(PROGRAMS:%=dist/$$arch/%) || exit 1; done
 
-clean: ## remove dist/ and bench.txt; caches stay (go clean -cache, ~/.cache/lanyard-cluster)
-	@rm -rf dist bench.txt
+clean: ## remove dist/; caches stay (go clean -cache, ~/.cache/lanyard-cluster)
+	@rm -rf dist
 
 .PHONY: race-note
 race-note:

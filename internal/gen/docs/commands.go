@@ -22,10 +22,8 @@ func commandsPage(root string) ([]byte, error) {
 	b.WriteString("# Commands\n\n" + mark + "\n")
 	for _, program := range []string{"lanyard", "webhook"} {
 		bin := filepath.Join(dir, program)
-		build := exec.CommandContext(context.Background(), "go", "build", "-o", bin, "./cmd/"+program)
-		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", program, err, out)
+		if err := build(root, program, bin); err != nil {
+			return nil, err
 		}
 		if err := describe(&b, bin, []string{program}); err != nil {
 			return nil, err

@@ -1,5 +1,6 @@
 // Program docs writes docs/reference from the code: the reasons from their constants, the metrics from a registry that
-// holds them all, the configuration keys from a file that the loader accepts, the commands from their own help.
+// holds them all, the configuration keys from a file that the loader accepts, the commands from their own help. It also runs
+// the commands that the README shows and puts in what they print.
 // Run it from the repository's root: go run ./internal/gen/docs
 package main
 
@@ -17,6 +18,9 @@ func main() {
 	pages, err := generate(".")
 	if err == nil {
 		err = write(reference, pages)
+	}
+	if err == nil {
+		err = writeReadme(".")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
@@ -50,6 +54,14 @@ func write(dir string, pages map[string][]byte) error {
 		}
 	}
 	return nil
+}
+
+func writeReadme(root string) error {
+	text, err := freshReadme(root)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, "README.md"), text, 0o644)
 }
 
 // indexPage lists the other pages by their first lines.
