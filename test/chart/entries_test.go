@@ -140,7 +140,7 @@ func excludedBy(s *metav1.LabelSelector) []string {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, o := range render(t, "audit") {
+	for _, o := range render(t, "default", "--set", "jobs.namespaces={training}") {
 		var rules []rbacv1.PolicyRule
 		switch o.GetKind() {
 		case "ClusterRole":

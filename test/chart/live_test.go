@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -186,20 +185,4 @@ func patch(t *testing.T, c dynamic.Interface, gvr schema.GroupVersionResource, n
 	_, err := c.Resource(gvr).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(body),
 		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
 	return err
-}
-
-// resource guesses an object's resource as English does.
-func resource(o *unstructured.Unstructured) schema.GroupVersionResource {
-	gvk := o.GroupVersionKind()
-	plural := strings.ToLower(gvk.Kind) + "s"
-	if strings.HasSuffix(plural, "ys") {
-		plural = strings.TrimSuffix(plural, "ys") + "ies"
-	}
-	switch gvk.Kind {
-	case "TokenRequest":
-		return schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	case "Binding":
-		return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	}
-	return gvk.GroupVersion().WithResource(plural)
 }

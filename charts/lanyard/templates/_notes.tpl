@@ -57,7 +57,7 @@ Look around:
 
   kubectl -n {{ $ns }} get pods,certificates
   kubectl get validatingadmissionpolicies -l app.kubernetes.io/part-of=lanyard
-{{- if or .Values.tests.namespace .Values.jobs.namespaces }}
+{{- if and (or .Values.tests.namespace .Values.jobs.namespaces) .Values.exchange.enabled (ne .Values.admission.mode "audit") }}
   helm -n {{ $ns }} test {{ .Release.Name }}
 {{- end }}
 
