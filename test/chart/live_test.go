@@ -57,7 +57,7 @@ func live(t *testing.T) *cluster.ControlPlane {
 	thePlane.Do(func() {
 		thePlane.cp, thePlane.err = cluster.Start(context.Background(), cluster.Options{Out: os.Stderr})
 		if thePlane.err == nil {
-			install(t, thePlane.cp)
+			prepare(t, thePlane.cp)
 		}
 	})
 	if errors.Is(thePlane.err, program.ErrNoGo) || errors.Is(thePlane.err, program.ErrNoModules) {
@@ -69,8 +69,8 @@ func live(t *testing.T) *cluster.ControlPlane {
 	return thePlane.cp
 }
 
-// install makes the namespaces and rights of the tests and applies the chart's policies.
-func install(t *testing.T, cp *cluster.ControlPlane) {
+// prepare makes the namespaces and rights of the tests and applies the chart's policies.
+func prepare(t *testing.T, cp *cluster.ControlPlane) {
 	t.Helper()
 	c := client(t, cp, cluster.Admin, "system:masters")
 	for name, labels := range map[string]string{

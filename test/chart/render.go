@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lanyard-k8s/lanyard/test/cluster/install"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 )
 
@@ -34,29 +35,12 @@ func Find(ctx context.Context, out io.Writer) (Helm, error) {
 	if err != nil {
 		return Helm{}, err
 	}
-	version, err := program.Required(filepath.Join(tree, "go.tools.mod"), "helm.sh/helm/v3")
-	if err != nil {
-		return Helm{}, err
-	}
-	path, err := program.Build(ctx, out, program.Source{
-		Name:    "helm",
-		Dir:     tree,
-		Package: "helm.sh/helm/v3/cmd/helm",
-		Modfile: "go.tools.mod",
-		Inputs:  []string{"go.tools.mod", "go.tools.sum"},
-		// Without the versions helm takes the cluster for Kubernetes 1.20, and the chart refuses it.
-		LinkFlags: "-s -w -X helm.sh/helm/v3/internal/version.version=" + version +
-			" -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=32",
-		Hint: "helm " + version + ": two minutes the first time, nothing later",
-	})
+	path, err := install.BuildHelm(ctx, out)
 	if err != nil {
 		return Helm{}, err
 	}
 	return Helm{path: path, chart: filepath.Join(tree, "charts/lanyard")}, nil
 }
-
-// Path is where helm is.
-func (h Helm) Path() string { return h.path }
 
 // Template renders the chart as `helm template` with further arguments, such as "-f", file, "--set", "a=b". What helm says
 // when it refuses is the error's text.
