@@ -1,106 +1,50 @@
 package config_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	connectorconfig "github.com/lanyard-k8s/lanyard/connector/config"
+	"github.com/lanyard-k8s/lanyard/connector/config"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
-	"github.com/lanyard-k8s/lanyard/internal/config"
 )
-
-const (
-	audience = "platform-connector.nvsentinel.nvidia.com"
-	csp      = "system:serviceaccount:nvsentinel:csp-health-monitor"
-	slurm    = "system:serviceaccount:nvsentinel:slurm-drain-monitor"
-	ownName  = "system:serviceaccount:nvsentinel:lanyard-connector"
-)
-
-func socket() connectorconfig.Process {
-	return connectorconfig.Process{Role: nodebinding.Socket, NodeName: "node-a"}
-}
-
-func deployment() connectorconfig.Process {
-	return connectorconfig.Process{Role: nodebinding.Deployment}
-}
-
-// file renders a config.json from a good one with some members changed; a value of "-" leaves the member out.
-func file(changes map[string]string) string {
-	members := map[string]string{
-		"enableNodeBindingAuth": "true", "AuthAudience": `"` + audience + `"`, "AuthCrossNodeServiceAccounts": "[]",
-		"AuthMode": "-", "AuthFailOpenOnUnavailable": "-",
-	}
-	for k, v := range changes {
-		members[k] = v
-	}
-	var parts []string
-	for k, v := range members {
-		if v != "-" {
-			parts = append(parts, `"`+k+`": `+v)
-		}
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
-}
-
-func good() connectorconfig.Auth {
-	return connectorconfig.Auth{Mode: nodebinding.Enforce, Audience: audience, CrossNode: []string{}}
-}
-
-// faultsOf returns the paths of all faults, in order.
-func faultsOf(t *testing.T, err error) []string {
-	t.Helper()
-	var faults config.Faults
-	if err == nil {
-		return nil
-	}
-	if !errors.As(err, &faults) {
-		t.Fatalf("not a list of faults: %v", err)
-	}
-	var paths []string
-	for _, f := range faults {
-		paths = append(paths, f.Path)
-	}
-	return paths
-}
 
 // TestEveryKey goes through the table of keys: absent, null, accepted, anything else.
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
 	type table struct {
-		accepted map[string]func(*connectorconfig.Auth) // by the JSON value; "-" is absent
+		accepted map[string]func(*config.Auth) // by the JSON value; "-" is absent
 		refused  []string
 	}
-	same := func(*connectorconfig.Auth) {}
+	same := func(*config.Auth) {}
 	notBool := []string{"null", `"yes"`, `"True"`, `"TRUE"`, `"False"`, "1", "0", `""`, `" true"`, "[]", "{}", "1.0"}
 	for key, tc := range map[string]table{
 		"enableNodeBindingAuth": {
-			map[string]func(*connectorconfig.Auth){"true": same, `"true"`: same, `"tru\u0065"`: same}, append([]string{"-"}, notBool...),
+			map[string]func(*config.Auth){"true": same, `"true"`: same, `"tru\u0065"`: same}, append([]string{"-"}, notBool...),
 		},
 		"AuthFailOpenOnUnavailable": {
-			map[string]func(*connectorconfig.Auth){
+			map[string]func(*config.Auth){
 				"-": same, "false": same, `"false"`: same,
-				"true":   func(a *connectorconfig.Auth) { a.FailOpen = true },
-				`"true"`: func(a *connectorconfig.Auth) { a.FailOpen = true },
+				"true":   func(a *config.Auth) { a.FailOpen = true },
+				`"true"`: func(a *config.Auth) { a.FailOpen = true },
 			}, notBool,
 		},
 		"AuthMode": {
-			map[string]func(*connectorconfig.Auth){
-				"-": same, `"enforce"`: same, `"audit"`: func(a *connectorconfig.Auth) { a.Mode = nodebinding.Audit },
+			map[string]func(*config.Auth){
+				"-": same, `"enforce"`: same, `"audit"`: func(a *config.Auth) { a.Mode = nodebinding.Audit },
 			},
 			[]string{"null", `"Audit"`, `"ENFORCE"`, `""`, `"off"`, `"disabled"`, `" audit"`, "true", "1", "[]", "{}", `["audit"]`},
 		},
 		"AuthAudience": {
-			map[string]func(*connectorconfig.Auth){`"x"`: func(a *connectorconfig.Auth) { a.Audience = "x" }},
+			map[string]func(*config.Auth){`"x"`: func(a *config.Auth) { a.Audience = "x" }},
 			[]string{"-", "null", `""`, "1", "true", "[]", `["x"]`, "{}"},
 		},
 		"AuthCrossNodeServiceAccounts": {
-			map[string]func(*connectorconfig.Auth){
+			map[string]func(*config.Auth){
 				"[]":              same,
-				`["` + csp + `"]`: func(a *connectorconfig.Auth) { a.CrossNode = []string{csp} },
-				`["` + slurm + `","` + csp + `","` + slurm + `"]`: func(a *connectorconfig.Auth) { a.CrossNode = []string{slurm, csp} },
+				`["` + csp + `"]`: func(a *config.Auth) { a.CrossNode = []string{csp} },
+				`["` + slurm + `","` + csp + `","` + slurm + `"]`: func(a *config.Auth) { a.CrossNode = []string{slurm, csp} },
 			},
 			[]string{"-", "null", `""`, `"` + csp + `"`, "{}", "true", "0"},
 		},
@@ -110,7 +54,7 @@ func TestEveryKey(t *testing.T) {
 			for value, change := range tc.accepted {
 				want := good()
 				change(&want)
-				got, err := connectorconfig.ParseAuth([]byte(file(map[string]string{key: value})), socket(), nil)
+				got, err := config.ParseAuth([]byte(file(map[string]string{key: value})), socket(), nil)
 				if err != nil {
 					t.Errorf("%s refused: %v", value, err)
 				} else if diff := cmp.Diff(want, got); diff != "" {
@@ -118,11 +62,11 @@ func TestEveryKey(t *testing.T) {
 				}
 			}
 			for _, value := range tc.refused {
-				got, err := connectorconfig.ParseAuth([]byte(file(map[string]string{key: value})), socket(), nil)
+				got, err := config.ParseAuth([]byte(file(map[string]string{key: value})), socket(), nil)
 				if diff := cmp.Diff([]string{key}, faultsOf(t, err)); diff != "" {
 					t.Errorf("faults of %s (-want +got):\n%s", value, diff)
 				}
-				if diff := cmp.Diff(connectorconfig.Auth{}, got); diff != "" {
+				if diff := cmp.Diff(config.Auth{}, got); diff != "" {
 					t.Errorf("%s is refused and returned (-want +got):\n%s", value, diff)
 				}
 			}
@@ -143,7 +87,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
     "` + ownName + `"
   ]
 }`
-	_, err := connectorconfig.ParseAuth([]byte(raw), connectorconfig.Process{Role: nodebinding.Socket}, []string{ownName})
+	_, err := config.ParseAuth([]byte(raw), config.Process{Role: nodebinding.Socket}, []string{ownName})
 	want := `8 faults:
   enableNodeBindingAuth: must be true or false, or exactly "true" or "false" (line 2)
   AuthMode: is null; write the value that you mean (line 3)
@@ -163,7 +107,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 
 func TestTheNullListIsToldToBeWrittenEmpty(t *testing.T) {
 	t.Parallel()
-	_, err := connectorconfig.ParseAuth([]byte(file(map[string]string{"AuthCrossNodeServiceAccounts": "null"})), socket(), nil)
+	_, err := config.ParseAuth([]byte(file(map[string]string{"AuthCrossNodeServiceAccounts": "null"})), socket(), nil)
 	if err == nil || !strings.Contains(err.Error(), "AuthCrossNodeServiceAccounts") || !strings.Contains(err.Error(), "write []") {
 		t.Errorf("%v names no way out", err)
 	}
@@ -199,117 +143,10 @@ func TestTheFileAsAWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := connectorconfig.ParseAuth([]byte(tc.raw), socket(), nil)
+			_, err := config.ParseAuth([]byte(tc.raw), socket(), nil)
 			if diff := cmp.Diff(tc.want, faultsOf(t, err)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s\n%v", diff, err)
 			}
 		})
 	}
-}
-
-func TestDisabled(t *testing.T) {
-	t.Parallel()
-	want := connectorconfig.Auth{Mode: nodebinding.Disabled, Warnings: []connectorconfig.Warning{connectorconfig.WarnDisabled}}
-	for name, raw := range map[string]string{
-		"alone":                   `{"enableNodeBindingAuth": false}`,
-		"as a word":               `{"enableNodeBindingAuth": "false"}`,
-		"nothing else is read":    `{"enableNodeBindingAuth": false, "AuthMode": null, "AuthAudience": 1, "AuthCrossNodeServiceAccounts": "x"}`,
-		"not even what is double": `{"enableNodeBindingAuth": false, "AuthMode": "audit", "AuthMode": "enforce"}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := connectorconfig.ParseAuth([]byte(raw), connectorconfig.Process{Role: nodebinding.Socket}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" || got.Enabled() {
-				t.Errorf("enabled %v (-want +got):\n%s", got.Enabled(), diff)
-			}
-		})
-		t.Run(name+", deployment", func(t *testing.T) {
-			t.Parallel()
-			_, err := connectorconfig.ParseAuth([]byte(raw), deployment(), nil)
-			if diff := cmp.Diff([]string{"enableNodeBindingAuth"}, faultsOf(t, err)); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
-		})
-	}
-	if (connectorconfig.Auth{}).Mode == nodebinding.Disabled {
-		t.Error("the zero Auth is disabled")
-	}
-}
-
-func TestDeploymentWarnsAndEnforces(t *testing.T) {
-	t.Parallel()
-	want := good()
-	want.Warnings = []connectorconfig.Warning{connectorconfig.WarnDeploymentEnforces}
-	for name, changes := range map[string]map[string]string{
-		"audit":                {"AuthMode": `"audit"`},
-		"fail-open":            {"AuthFailOpenOnUnavailable": `"true"`},
-		"both, warned of once": {"AuthMode": `"audit"`, "AuthFailOpenOnUnavailable": "true"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := connectorconfig.ParseAuth([]byte(file(changes)), deployment(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	got, err := connectorconfig.ParseAuth([]byte(file(nil)), deployment(), nil)
-	if diff := cmp.Diff(good(), got); err != nil || diff != "" {
-		t.Errorf("plain: %v (-want +got):\n%s", err, diff)
-	}
-}
-
-func TestNodeName(t *testing.T) {
-	t.Parallel()
-	for node, want := range map[string][]string{
-		"node-a": nil, "gpu-7.example.com": nil, "": {"NODE_NAME"}, "Node-A": {"NODE_NAME"}, "node-a\n": {"NODE_NAME"}, " node-a": {"NODE_NAME"}, "a b": {"NODE_NAME"},
-	} {
-		_, err := connectorconfig.ParseAuth([]byte(file(nil)), connectorconfig.Process{Role: nodebinding.Socket, NodeName: node}, nil)
-		if diff := cmp.Diff(want, faultsOf(t, err)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", node, diff)
-		}
-	}
-}
-
-func TestKeysThatDifferInCaseAreWarnedOf(t *testing.T) {
-	t.Parallel()
-	got, err := connectorconfig.ParseAuth([]byte(file(map[string]string{"authMode": `"audit"`})), socket(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := good()
-	want.Warnings = []connectorconfig.Warning{`the key "authMode" is ignored; the connector reads "AuthMode"`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// FuzzParseAuth states what holds of every file: what is accepted has an audience and canonical names, and node binding
-// is never off unless the file says so.
-func FuzzParseAuth(f *testing.F) {
-	f.Add([]byte(file(nil)))
-	f.Add([]byte(`{"enableNodeBindingAuth": false}`))
-	f.Add([]byte(`{"enableNodeBindingAuth": null, "AuthMode": [}`))
-	f.Add([]byte(file(map[string]string{"AuthMode": `"audit"`, "AuthCrossNodeServiceAccounts": `["` + csp + `"]`})))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, err := connectorconfig.ParseAuth(raw, socket(), []string{ownName})
-		switch {
-		case err != nil:
-			if len(faultsOf(t, err)) == 0 {
-				t.Error("an error without faults")
-			}
-		case !got.Enabled():
-			if !strings.Contains(string(raw), "fals") {
-				t.Errorf("node binding is off in %q", raw)
-			}
-		case got.Audience == "" || got.CrossNode == nil || (got.Mode != nodebinding.Enforce && got.Mode != nodebinding.Audit):
-			t.Errorf("%q is read as %+v", raw, got)
-		}
-	})
 }

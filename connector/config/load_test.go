@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	connectorconfig "github.com/lanyard-k8s/lanyard/connector/config"
+	"github.com/lanyard-k8s/lanyard/connector/config"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 )
 
@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 	t.Parallel()
 	auth := file(map[string]string{"AuthCrossNodeServiceAccounts": `["` + csp + `"]`, "AuthFailOpenOnUnavailable": "true"})
 	for name, tc := range map[string]struct {
-		process  connectorconfig.Process
+		process  config.Process
 		settings string
 		want     nodebinding.Rules
 	}{
@@ -27,7 +27,7 @@ func TestRules(t *testing.T) {
 		"socket, lenient": {socket(), "{strictLiveness: false}", nodebinding.Rules{
 			Role: nodebinding.Socket, OwnNode: "node-a", CrossNode: nodebinding.NewAccounts(csp), FailOpen: true, LenientLiveness: true,
 		}},
-		"deployment": {connectorconfig.Process{Role: nodebinding.Deployment, NodeName: "node-a"}, "{}", nodebinding.Rules{
+		"deployment": {config.Process{Role: nodebinding.Deployment, NodeName: "node-a"}, "{}", nodebinding.Rules{
 			Role: nodebinding.Deployment, CrossNode: nodebinding.NewAccounts(csp),
 		}},
 		"deployment with publishers": {deployment(), "{publishers: [a/b]}", nodebinding.Rules{
@@ -39,7 +39,7 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := connectorconfig.Parse(tc.process, []byte(auth), []byte(tc.settings))
+			c, err := config.Parse(tc.process, []byte(auth), []byte(tc.settings))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestLoad(t *testing.T) {
 	own := write("own.json", file(map[string]string{"AuthCrossNodeServiceAccounts": `["` + ownName + `"]`}))
 	settings, unknown := write("settings.yaml", "releaseServiceAccounts: [nvsentinel/lanyard-connector]"), write("unknown.yaml", "x: 1")
 	for name, tc := range map[string]struct {
-		process        connectorconfig.Process
+		process        config.Process
 		auth, settings string
 		want           []string // parts of the error; none means accepted
 	}{
@@ -72,13 +72,13 @@ func TestLoad(t *testing.T) {
 		"no settings":                   {socket(), auth, "", nil},
 		"no configuration":              {socket(), filepath.Join(dir, "absent.json"), "", []string{"read configuration: "}},
 		"settings that are not there":   {socket(), auth, filepath.Join(dir, "absent.yaml"), []string{"read settings: "}},
-		"no role":                       {connectorconfig.Process{NodeName: "node-a"}, auth, "", []string{"--role must be socket or deployment"}},
+		"no role":                       {config.Process{NodeName: "node-a"}, auth, "", []string{"--role must be socket or deployment"}},
 		"faults of both files":          {socket(), bad, unknown, []string{"bad.json: ", "AuthAudience", "enableNodeBindingAuth", "unknown.yaml: ", "x: unknown key"}},
 		"Lanyard's own service account": {socket(), own, settings, []string{"own.json: AuthCrossNodeServiceAccounts[0]: is one of Lanyard's own"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := connectorconfig.Load(tc.process, tc.auth, tc.settings)
+			c, err := config.Load(tc.process, tc.auth, tc.settings)
 			if (err == nil) != (len(tc.want) == 0) || (err == nil) != (c.Auth.Audience != "") {
 				t.Fatalf("audience %q, error %v", c.Auth.Audience, err)
 			}
@@ -109,7 +109,7 @@ func TestTheChartsRefusalsAreOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	release := []string{"system:serviceaccount:lanyard:lanyard-connector"} // what the chart would write into the settings
-	keys := map[string]string{"mode": connectorconfig.KeyMode, "crossNodeServiceAccounts": connectorconfig.KeyCrossNode}
+	keys := map[string]string{"mode": config.KeyMode, "crossNodeServiceAccounts": config.KeyCrossNode}
 	tried := map[string]int{}
 	for _, c := range cases {
 		for value, key := range keys {
@@ -126,7 +126,7 @@ func TestTheChartsRefusalsAreOurs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = connectorconfig.ParseAuth([]byte(file(map[string]string{key: string(asJSON)})), socket(), release)
+			_, err = config.ParseAuth([]byte(file(map[string]string{key: string(asJSON)})), socket(), release)
 			if faults := faultsOf(t, err); len(faults) == 0 || !strings.HasPrefix(faults[0], key) {
 				t.Errorf("%s: %s is taken as %s: %v", c.Name, asJSON, key, err)
 			}

@@ -6,34 +6,34 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	connectorconfig "github.com/lanyard-k8s/lanyard/connector/config"
+	"github.com/lanyard-k8s/lanyard/connector/config"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 )
 
 // defaults writes down every default of the socket role once more.
-func defaults() connectorconfig.Settings {
-	return connectorconfig.Settings{
-		StrictLiveness: true, Drain: 20 * time.Second, Socket: connectorconfig.Socket{Mode: 0o666, Group: -1},
-		Review: connectorconfig.Review{
+func defaults() config.Settings {
+	return config.Settings{
+		StrictLiveness: true, Drain: 20 * time.Second, Socket: config.Socket{Mode: 0o666, Group: -1},
+		Review: config.Review{
 			Timeout: 2 * time.Second, Entries: 4096, EntriesPerPod: 4, Refusals: 2 * time.Second, RefreshLeast: 5 * time.Minute,
 			RefreshMost: 10 * time.Minute, RefreshUnwatched: 10 * time.Second, QPS: 50, Burst: 100, Concurrent: 16,
 			FailuresPerMinute: 60, FailuresBurst: 20,
 		},
-		Liveness: connectorconfig.Liveness{Silence: 10 * time.Second},
-		Limits: connectorconfig.Limits{
+		Liveness: config.Liveness{Silence: 10 * time.Second},
+		Limits: config.Limits{
 			MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second,
 		},
-		Sinks: connectorconfig.Sinks{
-			Timeout: 3 * time.Second, Log: connectorconfig.LogSink{Enabled: true},
-			Kubernetes: connectorconfig.KubernetesSink{Enabled: true, ForeignConditions: []string{}, Conditions: 64, Writes: 32, Events: 16},
-			Store:      connectorconfig.StoreSink{Driver: "sqlite", Path: "/var/lib/lanyard/store/events.db"},
+		Sinks: config.Sinks{
+			Timeout: 3 * time.Second, Log: config.LogSink{Enabled: true},
+			Kubernetes: config.KubernetesSink{Enabled: true, ForeignConditions: []string{}, Conditions: 64, Writes: 32, Events: 16},
+			Store:      config.StoreSink{Driver: "sqlite", Path: "/var/lib/lanyard/store/events.db"},
 		},
-		Spool: connectorconfig.Spool{Enabled: true, Directory: "/var/lib/lanyard/spool", Bytes: 256 << 20, Group: 2 * time.Millisecond, RetryMost: 30 * time.Second},
+		Spool: config.Spool{Enabled: true, Directory: "/var/lib/lanyard/spool", Bytes: 256 << 20, Group: 2 * time.Millisecond, RetryMost: 30 * time.Second},
 	}
 }
 
 // deploymentDefaults is what differs in the deployment role.
-func deploymentDefaults() connectorconfig.Settings {
+func deploymentDefaults() config.Settings {
 	s := defaults()
 	s.Review.Entries, s.Review.QPS, s.Review.Burst, s.Review.Concurrent = 131072, 1000, 2000, 128
 	s.Limits.Connections, s.Limits.ConnectionAge = 100_000, 10*time.Minute
@@ -44,10 +44,10 @@ func deploymentDefaults() connectorconfig.Settings {
 func TestSettingsDefaults(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{"{}", "{sinks: {}, review: {}, limits: {}, selfTest: {}, liveness: {}}"} {
-		for role, want := range map[nodebinding.Role]connectorconfig.Settings{
+		for role, want := range map[nodebinding.Role]config.Settings{
 			nodebinding.Socket: defaults(), nodebinding.Deployment: deploymentDefaults(),
 		} {
-			got, err := connectorconfig.ParseSettings([]byte(raw), role)
+			got, err := config.ParseSettings([]byte(raw), role)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,38 +63,38 @@ func TestSettingsAccepted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		raw  string
 		role nodebinding.Role // empty means socket
-		want func(*connectorconfig.Settings)
+		want func(*config.Settings)
 	}{
 		"switches": {"{strictLiveness: false, overridesNeedToken: true, socket: {requireToken: true, mode: '0660', group: 42}, drainSeconds: 5}", "",
-			func(s *connectorconfig.Settings) {
+			func(s *config.Settings) {
 				s.StrictLiveness, s.OverridesNeedToken, s.Drain = false, true, 5*time.Second
-				s.Socket = connectorconfig.Socket{RequireToken: true, Mode: 0o660, Group: 42}
+				s.Socket = config.Socket{RequireToken: true, Mode: 0o660, Group: 42}
 			}},
 		"the self-test's tokens": {"{selfTest: {tokenFile: /a/token, apiTokenFile: /b/token}}", "",
-			func(s *connectorconfig.Settings) {
-				s.SelfTest = connectorconfig.SelfTest{TokenFile: "/a/token", APITokenFile: "/b/token"}
+			func(s *config.Settings) {
+				s.SelfTest = config.SelfTest{TokenFile: "/a/token", APITokenFile: "/b/token"}
 			}},
 		"publishers": {"{publishers: [gpu/monitor, gpu/monitor, a/b.c]}", nodebinding.Deployment,
-			func(s *connectorconfig.Settings) {
+			func(s *config.Settings) {
 				s.Publishers = []string{"system:serviceaccount:gpu:monitor", "system:serviceaccount:a:b.c"}
 			}},
 		"an empty list of publishers is given": {"{publishers: []}", nodebinding.Deployment,
-			func(s *connectorconfig.Settings) { s.Publishers = []string{} }},
+			func(s *config.Settings) { s.Publishers = []string{} }},
 		"forward over TLS": {"{sinks: {forward: {enabled: true, address: 'lanyard-connector.nvsentinel.svc:50051', caFile: /ca/ca.crt, tokenFile: /t/token}, kubernetes: {enabled: false}}}", "",
-			func(s *connectorconfig.Settings) {
+			func(s *config.Settings) {
 				s.Sinks.Kubernetes.Enabled = false
-				s.Sinks.Forward = connectorconfig.ForwardSink{Enabled: true, Address: "lanyard-connector.nvsentinel.svc:50051", CAFile: "/ca/ca.crt", TokenFile: "/t/token"}
+				s.Sinks.Forward = config.ForwardSink{Enabled: true, Address: "lanyard-connector.nvsentinel.svc:50051", CAFile: "/ca/ca.crt", TokenFile: "/t/token"}
 			}},
 		"forward over a socket": {"{sinks: {forward: {enabled: true, socket: /var/run/other/nvsentinel.sock}}}", "",
-			func(s *connectorconfig.Settings) {
-				s.Sinks.Forward = connectorconfig.ForwardSink{Enabled: true, Socket: "/var/run/other/nvsentinel.sock"}
+			func(s *config.Settings) {
+				s.Sinks.Forward = config.ForwardSink{Enabled: true, Socket: "/var/run/other/nvsentinel.sock"}
 			}},
 		"postgres": {"{sinks: {store: {driver: postgres, dsnFile: /dsn/url}}}", nodebinding.Deployment,
-			func(s *connectorconfig.Settings) {
+			func(s *config.Settings) {
 				s.Sinks.Store.Driver, s.Sinks.Store.DSNFile = "postgres", "/dsn/url"
 			}},
 		"no spool": {"{spool: {enabled: false}}", "",
-			func(s *connectorconfig.Settings) { s.Spool.Enabled = false }},
+			func(s *config.Settings) { s.Spool.Enabled = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestSettingsAccepted(t *testing.T) {
 				role = nodebinding.Socket
 			}
 			tc.want(&want)
-			got, err := connectorconfig.ParseSettings([]byte(tc.raw), role)
+			got, err := config.ParseSettings([]byte(tc.raw), role)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,11 +166,11 @@ func TestSettingsRefused(t *testing.T) {
 			if role == "" {
 				role = nodebinding.Socket
 			}
-			got, err := connectorconfig.ParseSettings([]byte(tc.raw), role)
+			got, err := config.ParseSettings([]byte(tc.raw), role)
 			if diff := cmp.Diff(tc.want, faultsOf(t, err)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s\n%v", diff, err)
 			}
-			if diff := cmp.Diff(connectorconfig.Settings{}, got); diff != "" {
+			if diff := cmp.Diff(config.Settings{}, got); diff != "" {
 				t.Errorf("refused and returned (-want +got):\n%s", diff)
 			}
 		})
