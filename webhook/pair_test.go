@@ -13,7 +13,7 @@ import (
 )
 
 // newPair makes a certificate for 127.0.0.1 that signs itself.
-func newPair(t *testing.T) *pair {
+func newPair(t testing.TB) *pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
