@@ -37,16 +37,16 @@ func literalsOf(s Settings) literals {
 		jobAudience:        text(s.JobAudience),
 		protected:          text(given(s.PublisherAudience, s.JobAudience)),
 		jobTokenFile:       text(s.JobTokenFile),
-		publishers:         text(list(s.Publishers)),
-		publisherAccounts:  text(list(s.PublisherAccounts)),
-		releaseAccounts:    text(list(s.ReleaseAccounts)),
-		tokenRequesters:    text(list(s.TokenRequesters)),
+		publishers:         text(sorted(list(s.Publishers))),
+		publisherAccounts:  text(sorted(list(s.PublisherAccounts))),
+		releaseAccounts:    text(sorted(list(s.ReleaseAccounts))),
+		tokenRequesters:    text(sorted(list(s.TokenRequesters))),
 		kinds:              text(s.kindNames()),
 		adoptionLabels:     text(s.adoptionLabels()),
 		controllers:        text(s.controllers()),
-		submitters:         text(list(s.Submitters)),
-		excluded:           text(list(s.ExcludedNamespaces)),
-		excludedNamespaces: list(s.ExcludedNamespaces),
+		submitters:         text(sorted(list(s.Submitters))),
+		excluded:           text(sorted(list(s.ExcludedNamespaces))),
+		excludedNamespaces: sorted(list(s.ExcludedNamespaces)),
 		reservedActions:    s.reservedActions(),
 		stamped:            s.stamped(),
 	}
@@ -70,6 +70,7 @@ func given(in ...string) []string {
 	return slices.DeleteFunc(list(in), func(s string) bool { return s == "" })
 }
 
+// sorted makes a set of a list: lists that say the same give the same policy, whoever wrote them down.
 func sorted(in []string) []string {
 	slices.Sort(in)
 	return slices.Compact(in)

@@ -125,3 +125,16 @@ func TestStampedKinds(t *testing.T) {
 		t.Errorf("stamped kinds (-want +got):\n%s", diff)
 	}
 }
+
+func TestTheOrderOfNamesChangesNothing(t *testing.T) {
+	t.Parallel()
+	a, b := defaults(), defaults()
+	a.Publishers, b.Publishers = []string{"x/a", "x/b"}, []string{"x/b", "x/a", "x/b"}
+	a.ExcludedNamespaces, b.ExcludedNamespaces = []string{"kube-system", "lanyard"}, []string{"lanyard", "kube-system", "lanyard"}
+	if diff := cmp.Diff(All(a), All(b)); diff != "" {
+		t.Errorf("the same sets give other policies (-a +b):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"x/b", "x/a", "x/b"}, b.Publishers); diff != "" {
+		t.Errorf("the settings were changed (-want +got):\n%s", diff)
+	}
+}

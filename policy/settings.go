@@ -28,8 +28,8 @@ type Controller struct {
 	Parents  []string `json:"parents"`
 }
 
-// Settings are the facts that the policies hold as literals. The chart computes the same fields from its values; every
-// list keeps its order, since the texts are compared.
+// Settings are the facts that the policies hold as literals. The chart computes the same fields from its values. The order
+// and repetition of names in a list change nothing; the order of Kinds and Delegating is the order of the rules.
 type Settings struct {
 	Mode               Mode         `json:"mode"`
 	Jobs               bool         `json:"jobs"`               // false: the exchange is off, no creator stamp is demanded

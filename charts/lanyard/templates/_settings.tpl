@@ -75,15 +75,15 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
   "jobAudience" $jobAudience
   "protected" $protected
   "jobTokenFile" (printf "%s/token" .Values.jobs.tokenMountPath)
-  "publishers" .Values.publishers
-  "publisherAccounts" (include "lanyard.crossNode" . | fromJsonArray)
-  "releaseAccounts" (include "lanyard.own" . | fromJsonArray)
-  "tokenRequesters" .Values.admission.tokenRequesters
+  "publishers" (sortAlpha .Values.publishers | uniq)
+  "publisherAccounts" (include "lanyard.crossNode" . | fromJsonArray | sortAlpha | uniq)
+  "releaseAccounts" (include "lanyard.own" . | fromJsonArray | sortAlpha | uniq)
+  "tokenRequesters" (sortAlpha .Values.admission.tokenRequesters | uniq)
   "kindNames" (sortAlpha $kindNames | uniq)
   "adoptionLabels" (sortAlpha $adoption | uniq)
   "controllers" (sortAlpha $controllers | uniq)
-  "submitters" .Values.allowedSubmitterServiceAccounts
-  "excludedNamespaces" (include "lanyard.excluded" . | fromJsonArray)
+  "submitters" (sortAlpha .Values.allowedSubmitterServiceAccounts | uniq)
+  "excludedNamespaces" (include "lanyard.excluded" . | fromJsonArray | sortAlpha | uniq)
   "reservedActions" (eq .Values.admission.mode "audit" | ternary (list "Audit" "Warn") (list "Deny"))
   "stamped" $stamped
   "kinds" $kinds
