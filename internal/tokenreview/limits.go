@@ -1,0 +1,123 @@
+package tokenreview
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/utils/clock"
+)
+
+// limits stand between us and the API server: a rate, a number of reviews at once and of tokens that wait, the pause that
+// the API server asked for, and a circuit breaker that knows when it is down.
+type limits struct {
+	clock    clock.Clock
+	rate     *rate.Limiter
+	slots    chan struct{}
+	most     int64
+	waiting  atomic.Int64
+	patience time.Duration // for the rate
+	resume   atomic.Int64  // end of the pause, in unix nanoseconds
+	breaker  *gobreaker.CircuitBreaker[authenticationv1.TokenReviewStatus]
+}
+
+func newLimits(o Options) *limits {
+	return &limits{
+		clock:    o.Clock,
+		rate:     rate.NewLimiter(rate.Limit(o.QPS), o.Burst),
+		slots:    make(chan struct{}, o.MaxInFlight),
+		most:     int64(o.MaxWaiting),
+		patience: o.AnswerIn / 2,
+		breaker: gobreaker.NewCircuitBreaker[authenticationv1.TokenReviewStatus](gobreaker.Settings{
+			Name:         "tokenreviews",
+			Timeout:      o.OpenFor,
+			ReadyToTrip:  func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= o.OpenAfter },
+			IsSuccessful: func(err error) bool { return !errors.Is(err, ErrUnavailable) },
+			// An API server that asks for a pause is not down; the pause is kept instead.
+			IsExcluded: func(err error) bool { return retryAfter(err) > 0 },
+		}),
+	}
+}
+
+// retryAfter is what the API server asked for in an error of ours.
+func retryAfter(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// open says whether the API server is known to be down.
+func (l *limits) open() bool { return l.breaker.State() == gobreaker.StateOpen }
+
+// do asks within the limits. Its errors are all *Error, and ErrUnavailable if a limit held it back.
+func (l *limits) do(ctx context.Context, ask func() (authenticationv1.TokenReviewStatus, error)) (authenticationv1.TokenReviewStatus, error) {
+	none := authenticationv1.TokenReviewStatus{}
+	if err := l.enter(ctx); err != nil {
+		return none, err
+	}
+	defer func() { <-l.slots }()
+	status, err := l.breaker.Execute(ask)
+	switch {
+	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
+		return none, unavailable("the API server is down: " + err.Error())
+	case retryAfter(err) > 0:
+		l.resume.Store(l.clock.Now().Add(retryAfter(err)).UnixNano())
+	}
+	return status, err
+}
+
+// enter waits for a slot and for the rate. With no error, the slot must be given back.
+func (l *limits) enter(ctx context.Context) error {
+	if l.open() {
+		return unavailable("the API server is down: " + gobreaker.ErrOpenState.Error())
+	}
+	if pause := time.Unix(0, l.resume.Load()).Sub(l.clock.Now()); pause > 0 {
+		e := unavailable("the API server has asked for a pause")
+		e.RetryAfter = pause
+		return e
+	}
+	if l.waiting.Add(1) > l.most {
+		l.waiting.Add(-1)
+		return unavailable("too many tokens wait for their review")
+	}
+	defer l.waiting.Add(-1)
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return unavailable("no review came free in time")
+	}
+	if err := l.pace(ctx); err != nil {
+		<-l.slots
+		return err
+	}
+	return nil
+}
+
+// pace waits for the rate, if that is worth while.
+func (l *limits) pace(ctx context.Context) error {
+	now := l.clock.Now()
+	place := l.rate.ReserveN(now, 1)
+	delay := place.DelayFrom(now)
+	if delay == 0 {
+		return nil
+	}
+	if delay > l.patience {
+		place.CancelAt(now)
+		return unavailable("too many reviews a second")
+	}
+	timer := l.clock.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		place.CancelAt(l.clock.Now())
+		return unavailable("no review came free in time")
+	}
+}
