@@ -22,7 +22,7 @@ func examineCertificates(s Snapshot) []Finding {
 		return []Finding{{
 			Severity: Fail, Subject: subject,
 			Message: "the webhook's serving certificate does not exist, so the webhook cannot start",
-			Advice:  "install cert-manager, or give the chart certs.existingSecret",
+			Advice:  "install cert-manager, or give the chart certs.existingSecret; if the Secret has another name, name it with --webhook-secret",
 		}}
 	case len(s.Serving.Chain) == 0:
 		return []Finding{{
@@ -36,6 +36,9 @@ func examineCertificates(s Snapshot) []Finding {
 
 // examineIssuance asks cert-manager's own word for each Certificate.
 func examineIssuance(s Snapshot) []Finding {
+	if len(s.Issued) == 0 {
+		return []Finding{{Severity: OK, Message: "the release has no Certificate of cert-manager's: the serving certificate is somebody else's to renew"}}
+	}
 	var found []Finding
 	for _, c := range s.Issued {
 		subject := "Certificate/" + c.Name

@@ -155,4 +155,3 @@ func (s Snapshot) publisherRole() bool {
 func (s Snapshot) registered(prefix string) bool {
 	return slices.ContainsFunc(s.entries(), func(e entry) bool { return strings.HasPrefix(e.name, prefix) })
 }
-

@@ -58,8 +58,10 @@ func (s Snapshot) audiences() []audience {
 		managed := s.managed()
 		all = append(all, audience{
 			audience: j.Audience,
-			entitled: func(pod corev1.Pod) bool { return pod.Namespace == s.Release || managed[pod.Namespace] },
-			advice:   "delete these pods, or have a platform admin label the namespace " + wire.LabelJobs + "=" + wire.JobsManaged,
+			entitled: func(pod corev1.Pod) bool {
+				return pod.Namespace == s.Release || (managed[pod.Namespace] && s.actsForSubmitter(pod))
+			},
+			advice: "delete these pods, or submit their work as a job in a namespace that is labelled " + wire.LabelJobs + "=" + wire.JobsManaged,
 		})
 	}
 	return all

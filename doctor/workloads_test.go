@@ -44,6 +44,13 @@ func TestWorkloadFaults(t *testing.T) {
 			func(s *Snapshot) { s.Pods = append(s.Pods, pod("plain", "x", "mine", wire.DefaultJobAudience, nil)) },
 			CheckAudiences, Warn, "audience " + wire.DefaultJobAudience, "plain/x",
 		},
+		"the jobs' audience in a managed namespace, in a pod that is no job's": {
+			func(s *Snapshot) {
+				owner := &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: new(true)}
+				s.Pods = append(s.Pods, pod("ml", "web", "mine", wire.DefaultJobAudience, owner))
+			},
+			CheckAudiences, Warn, "audience " + wire.DefaultJobAudience, "ml/web",
+		},
 		"a publisher without its token": {
 			func(s *Snapshot) { s.Pods[1].Spec.Volumes = nil },
 			CheckInjection, Warn, "role publisher", "gpu/monitor",
@@ -86,6 +93,7 @@ func TestWorkloadsThatAreFine(t *testing.T) {
 	mirror := pod("ml", "mirror", "other", "", nil)
 	mirror.Annotations[wire.AnnotationMirror] = "hash"
 	for name, change := range map[string]func(*Snapshot){
+		"a certificate that cert-manager knows nothing of": func(s *Snapshot) { s.Issued = nil },
 		"a finished pod":                 add(finished),
 		"a helper without identity":      add(helper),
 		"a mirror pod":                   add(mirror),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/lanyard-k8s/lanyard/mutate"
 )
@@ -33,7 +34,15 @@ func (d Document) Title() string {
 	if d.Name != "" {
 		parts = append(parts, d.Name)
 	}
-	return strings.Join(parts, "/")
+	return strings.Map(printable, strings.Join(parts, "/"))
+}
+
+// printable keeps a name from steering the terminal that it is shown on.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }
 
 // Place says where the object stands: "job.yaml, document 2, item 3".

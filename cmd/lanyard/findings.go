@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lanyard-k8s/lanyard/doctor"
@@ -23,19 +24,45 @@ func printFindings(w io.Writer, format string, paint painter, findings []doctor.
 	count := map[doctor.Severity]int{}
 	for _, f := range findings {
 		count[f.Severity]++
-		printFinding(w, paint, f)
+	}
+	for _, g := range grouped(findings) {
+		printGroup(w, paint, g)
 	}
 	fmt.Fprintf(w, "\n%d failed, %d to look at, %d fine\n", count[doctor.Fail], count[doctor.Warn], count[doctor.OK])
 	return nil
 }
 
-func printFinding(w io.Writer, paint painter, f doctor.Finding) {
+// grouped puts findings together that say the same of several subjects, in the order in which each was first said.
+func grouped(findings []doctor.Finding) [][]doctor.Finding {
+	var groups [][]doctor.Finding
+	for _, f := range findings {
+		i := slices.IndexFunc(groups, func(g []doctor.Finding) bool {
+			o := g[0]
+			o.Subject = f.Subject
+			return o == f
+		})
+		if i < 0 {
+			groups = append(groups, []doctor.Finding{f})
+			continue
+		}
+		groups[i] = append(groups[i], f)
+	}
+	return groups
+}
+
+func printGroup(w io.Writer, paint painter, group []doctor.Finding) {
+	f := group[0]
 	colors := map[doctor.Severity]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
 	head := paint.text(colors[f.Severity], fmt.Sprintf("%-4s", f.Severity)) + " " + paint.text(bold, string(f.Check)) + ": "
-	if f.Subject != "" {
+	if len(group) == 1 && f.Subject != "" {
 		head += oneLine(f.Subject) + ": "
 	}
 	fmt.Fprintln(w, head+oneLine(f.Message))
+	if len(group) > 1 {
+		for _, f := range group {
+			fmt.Fprintln(w, "     "+oneLine(f.Subject))
+		}
+	}
 	if f.Advice != "" {
 		fmt.Fprintln(w, "     -> "+oneLine(f.Advice))
 	}

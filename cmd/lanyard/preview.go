@@ -22,6 +22,9 @@ Say who the pods are with --as, or give the webhook's configuration and the name
                      lanyard.dev/publishers=enabled, or by the list of publishers
   --as job           as in a namespace labelled lanyard.dev/jobs=managed
 
+kube-system, kube-public and kube-node-lease are never served; other namespaces that an installation excludes are known to
+its cluster alone.
+
 The program ends with 0 when everything would be admitted, 1 when something would be refused, 2 when something could not
 be read. Documents behind a bad one are still looked at.`
 
@@ -57,7 +60,12 @@ func previewCommand(s streams) *cobra.Command {
 		Short:   "Show what the webhook would do with a manifest",
 		Long:    previewLong,
 		Example: previewExample,
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q: give every manifest with -f", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.hasLabels = cmd.Flags().Changed("namespace-labels")
 			return runPreview(f, s)

@@ -83,5 +83,5 @@ func complain(w io.Writer, text string) {
 	for line := range strings.Lines(text) {
 		parts = append(parts, strings.TrimSpace(line))
 	}
-	fmt.Fprintf(w, "lanyard: %s\n", strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": "))
+	fmt.Fprintf(w, "lanyard: %s\n", oneLine(strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")))
 }
