@@ -46,7 +46,8 @@ func (cp *ControlPlane) Kubectl() string { return cp.programs.path("kubectl") }
 func (cp *ControlPlane) Config() (*rest.Config, error) { return cp.ConfigFor(Admin, adminGroup) }
 
 // ConfigFor returns what a client needs to act as the user in these groups, by a client certificate of the user's own. Any
-// name will do, those of nodes, controllers and service accounts included; what it may do is up to RBAC.
+// name will do, those of nodes, controllers and service accounts included; what it may do is up to RBAC. Warnings are dropped
+// unless the caller sets another WarningHandler.
 func (cp *ControlPlane) ConfigFor(user string, groups ...string) (*rest.Config, error) {
 	pair, err := cp.secrets.clients.Issue(pki.Request{User: user, Groups: groups})
 	if err != nil {
@@ -57,6 +58,7 @@ func (cp *ControlPlane) ConfigFor(user string, groups ...string) (*rest.Config, 
 		TLSClientConfig: rest.TLSClientConfig{CAData: cp.CA(), CertData: pair.Cert, KeyData: pair.Key},
 		QPS:             clientQPS,
 		Burst:           clientBurst,
+		WarningHandler:  rest.NoWarnings{},
 	}, nil
 }
 
@@ -68,6 +70,7 @@ func (cp *ControlPlane) ConfigForToken(token string) *rest.Config {
 		BearerToken:     token,
 		QPS:             clientQPS,
 		Burst:           clientBurst,
+		WarningHandler:  rest.NoWarnings{},
 	}
 }
 

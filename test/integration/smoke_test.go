@@ -15,8 +15,9 @@ import (
 func TestLabelledPublisher(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		namespace map[string]string
-		want      injection
+		namespace   map[string]string
+		want        injection
+		wantWarning string
 	}{
 		"in a namespace that is open to publishers it gets its token": {
 			namespace: map[string]string{wire.LabelPublishers: wire.PublishersEnabled},
@@ -32,7 +33,9 @@ func TestLabelledPublisher(t *testing.T) {
 				Label:  "publisher",
 			},
 		},
-		"in any other namespace it is left as it is": {},
+		"in any other namespace it is left as it is, with a warning": {
+			wantWarning: "label lanyard.dev/role: publisher gives no token here",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -45,14 +48,43 @@ func TestLabelledPublisher(t *testing.T) {
 					Containers:                   []corev1.Container{{Name: "monitor", Image: "registry.example/monitor:1"}},
 				},
 			}
-			stored, err := editor(t, "alice", namespace).CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+			alice, heard := hearing(t, "alice", namespace)
+			stored, err := alice.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, injected(stored)); diff != "" {
 				t.Errorf("what was injected (-want +got):\n%s", diff)
 			}
+			if !heard.only(tc.wantWarning) {
+				t.Errorf("the warnings are %q, want %q", heard, tc.wantWarning)
+			}
 		})
+	}
+}
+
+func TestListedPublisher(t *testing.T) {
+	t.Parallel()
+	namespace := namedNamespace(t, "lanyard-listed", nil)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "monitor"}}
+	if _, err := admin(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	alice := editor(t, "alice", namespace)
+	for name, want := range map[string]string{"monitor": "publisher", "default": ""} {
+		stored, err := alice.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "monitor-"},
+			Spec: corev1.PodSpec{
+				ServiceAccountName: name,
+				Containers:         []corev1.Container{{Name: "monitor", Image: "registry.example/monitor:1"}},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := stored.Labels[wire.LabelInjected]; got != want {
+			t.Errorf("the pod of account %s is injected as %q, want %q", name, got, want)
+		}
 	}
 }
 
