@@ -46,10 +46,10 @@ func wrongArrow(f *GoFile, room string, k kind, spec string) string {
 	case f.Test && other == trial:
 		return ""
 	case dir == "test/cluster" || strings.HasPrefix(dir, "test/cluster/"):
-		if k == trial || f.Dir == "cmd/lanyard" || strings.HasPrefix(f.Dir, "cmd/lanyard/") {
+		if k == trial || k == show || f.Dir == "cmd/lanyard" || strings.HasPrefix(f.Dir, "cmd/lanyard/") {
 			return ""
 		}
-		return "only tests and cmd/lanyard's demo start a cluster"
+		return "only tests and the demo start a cluster"
 	case room == otherRoom && (k != door || programOf(f.Dir) == programOf(dir)):
 		return ""
 	case f.Test && k != sdk:

@@ -17,6 +17,7 @@ const (
 	door  kind = "program"    // cmd/...
 	tool  kind = "tool"       // programs of the build; nothing imports them
 	trial kind = "test"       // test/...
+	show  kind = "demo"       // the whole, run on one machine; part of cmd/lanyard in a room of its own
 )
 
 // rooms are the directories directly under which packages may stand; the longest match counts. A new room is entered here
@@ -25,7 +26,7 @@ func rooms() map[string]kind {
 	return map[string]kind{
 		"api":    words,
 		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure, "delegation": pure,
-		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": desk,
+		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
 		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
 		"client": sdk, "cmd": door, "test": trial,
 	}
@@ -41,11 +42,13 @@ func mayImport(k kind) []kind {
 	case sdk:
 		return []kind{words}
 	case door:
-		return []kind{desk, pure, words, aid, sdk}
+		return []kind{desk, pure, words, aid, sdk, show}
+	case show:
+		return []kind{desk, pure, words, aid, sdk, trial}
 	case tool:
 		return []kind{desk, pure, words, aid, door}
 	case trial:
-		return []kind{desk, pure, words, aid, sdk, trial}
+		return []kind{desk, pure, words, aid, sdk, trial, show}
 	default:
 		return nil
 	}
