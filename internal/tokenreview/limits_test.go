@@ -103,7 +103,7 @@ func TestTheBreakerKnowsThatTheAPIServerIsDown(t *testing.T) {
 		}
 		g.backend.called(t, 4)
 
-		time.Sleep(1001 * time.Millisecond) // of the bubble's time
+		<-time.After(1001 * time.Millisecond) // of the bubble's time
 		g.backend.say = nil
 		g.wants(t, soon("back"), "")
 		g.wants(t, soon("0"), "")
@@ -123,7 +123,7 @@ func TestAKnownTokenWaitsHalfASecondAtMostOnce(t *testing.T) {
 		g.backend.say = hang
 		var waited time.Duration
 		for range 60 {
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			start := time.Now()
 			g.wants(t, token, "")
 			waited += time.Since(start)
@@ -132,7 +132,7 @@ func TestAKnownTokenWaitsHalfASecondAtMostOnce(t *testing.T) {
 			t.Errorf("a known caller waited for %s in ten minutes of outage", waited)
 		}
 		g.backend.say = nil
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		g.wants(t, token, "")
 		synctest.Wait()
 		calls := g.backend.calls.Load()
@@ -183,7 +183,7 @@ func TestReviewsAtOnceAreBounded(t *testing.T) {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 			now.Add(-1)
 			return no("bad"), nil
 		}
