@@ -61,6 +61,7 @@ func TestARoleThatIsOffProtectsNothing(t *testing.T) {
 	expect(t, ask(t, v, question{namespace: managedNamespace(), object: projecting(jobAudience, "", "")}), "")
 	expect(t, ask(t, v, question{object: projecting(publisherAudience, "", "")}), "")
 	expect(t, ask(t, named(t, s, InjectedLabel), question{object: injected("publisher", "platform-connector-token", "''")}), "beside the token volume")
+	expect(t, ask(t, named(t, defaults(), InjectedLabel), question{object: injected("job", "other", jobAudience)}), "another admission webhook removed the volume")
 }
 
 func TestTokenRequests(t *testing.T) {

@@ -57,7 +57,9 @@ func injectedLabel(l literals) rule {
 					"(variables.value == 'publisher' && variables.publisher) ||\n"+
 					"(variables.value == 'job' && variables.job) ||\n"+
 					"(variables.value == 'publisher.job' && variables.publisher && variables.job)",
-				"label "+key+" is written by the platform beside the token volume that it names; remove it from your manifest", "",
+				// Policies answer before our validating webhook does, so this is what is heard of a volume that somebody stripped.
+				"label "+key+" is written by the platform beside the token volume that it names, and the pod lacks that volume; remove the label from "+
+					"your manifest or, if it is not there, another admission webhook removed the volume: exempt it from that webhook", "",
 			),
 			forbidden(
 				"request.operation == 'CREATE' ||\n"+
