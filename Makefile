@@ -18,7 +18,8 @@ CC_FOUND := $(shell command -v gcc || command -v clang)
 RACE     ?= $(if $(CC_FOUND),-race,)
 
 # Packages whose tests start a real control plane or build helm, and all the others.
-HEAVY = $(shell $(GO) list ./test/... | grep -v -e /test/arch -e /test/podtest)
+HEAVY = $(shell $(GO) list ./test/... $$(grep -rl --include=*_test.go 'lanyard/test/cluster"' . | xargs -n 1 dirname | sort -u) | \
+  sort -u | grep -v -e /test/arch -e /test/podtest)
 UNITS = $(filter-out $(HEAVY),$(shell $(GO) list ./...))
 
 .DEFAULT_GOAL := help
