@@ -36,9 +36,12 @@ func (s State) String() string {
 	}
 }
 
-// What a watch is held to. API servers send a bookmark about once a minute to a watch that has nothing else to say.
+// What a watch is held to. API servers send a bookmark about once a minute to a watch that has nothing else to say, unless
+// nothing at all has happened to the resource since it was opened. So a bookmark that is late by reopenAfter has the watch
+// opened again from where it was: an API server that answers is worth as much, and one that does not is found out.
 const (
 	bookmarkEvery = time.Minute
+	reopenAfter   = 5 * time.Second
 	silenceAtMost = 10 * time.Second
 )
 

@@ -79,7 +79,10 @@ func (n *Nodes) UID(name string) string {
 	return n.uids[name]
 }
 
-// Trusted says whether the watch is synced and has been heard of lately.
+// Synced says whether everything has been read once; readiness at start asks it.
+func (n *Nodes) Synced() bool { return n.pulse.read() }
+
+// Trusted says whether the watch is synced and has been heard of lately; see Pods.Trusted.
 func (n *Nodes) Trusted(now time.Time) bool { return n.pulse.trusted(now) }
 
 // Age is how long the watch has been silent, for metrics; zero before the first sign of life.

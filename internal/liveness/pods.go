@@ -109,7 +109,11 @@ func (p *Pods) State(uid string, now time.Time) State {
 	}
 }
 
-// Trusted says whether the watch is synced and has been heard of lately. Readiness asks it.
+// Synced says whether everything has been read once; readiness at start asks it.
+func (p *Pods) Synced() bool { return p.pulse.read() }
+
+// Trusted says whether the watch is synced and has been heard of lately. It comes and goes with the API server, so it is for
+// metrics and no reason not to be ready: verdicts are then confirmed by reviews.
 func (p *Pods) Trusted(now time.Time) bool { return p.pulse.trusted(now) }
 
 // Age is how long the watch has been silent, for metrics; zero before the first sign of life.

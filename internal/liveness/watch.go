@@ -92,18 +92,37 @@ func listen(inner watch.Interface, p *pulse, c clock.Clock) *ear {
 		defer close(e.quit)
 		defer close(e.result)
 		defer func() { p.closed(c.Now()) }()
-		for event := range inner.ResultChan() {
+		defer inner.Stop()
+		e.pass(ctx, p, c)
+	}()
+	return e
+}
+
+// pass hands events on until the watch ends, is stopped, or has been silent for too long.
+func (e *ear) pass(ctx context.Context, p *pulse, c clock.Clock) {
+	silence := c.NewTimer(bookmarkEvery + reopenAfter)
+	defer silence.Stop()
+	for {
+		select {
+		case event, ok := <-e.inner.ResultChan():
+			if !ok {
+				return
+			}
 			if event.Type != watch.Error {
 				p.heard(c.Now())
 			}
+			silence.Reset(bookmarkEvery + reopenAfter)
 			select {
 			case e.result <- event:
 			case <-ctx.Done():
 				return
 			}
+		case <-silence.C():
+			return // the reflector opens the watch again from the last version that it has seen
+		case <-ctx.Done():
+			return
 		}
-	}()
-	return e
+	}
 }
 
 // Stop ends the watch; the listening goroutine has ended when it returns.

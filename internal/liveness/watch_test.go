@@ -91,34 +91,41 @@ func TestWatchIsListenedTo(t *testing.T) {
 	state := func(uid string) State { return p.State(uid, clock.Now()) }
 	eventually(t, "the listed pod is alive", func() bool { return state("a") == Alive })
 
-	clock.Step(69 * time.Second)
+	if !p.Synced() {
+		t.Error("listed, and not synced")
+	}
+
+	clock.Step(64 * time.Second)
 	w.Action(watch.Bookmark, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}})
 	eventually(t, "the bookmark was heard", func() bool { return p.Age(clock.Now()) == 0 })
-	clock.Step(69 * time.Second)
+	clock.Step(64 * time.Second)
 	if got := state("a"); got != Alive {
 		t.Errorf("state within a minute of a bookmark = %s", got)
 	}
-	clock.Step(2 * time.Second)
-	if got := state("a"); got != Unknown || p.Trusted(clock.Now()) {
-		t.Errorf("state with a bookmark overdue = %s, trusted %t", got, p.Trusted(clock.Now()))
-	}
+	clock.Step(time.Second)
+	w = <-s.watches
+	eventually(t, "a watch whose bookmark is late was opened again", func() bool { return p.Age(clock.Now()) == 0 })
 	b := onlyMetadata(pod("b"))
 	b.ResourceVersion = "3"
 	w.Add(b)
-	eventually(t, "an event makes the watch good again", func() bool { return state("a") == Alive && state("b") == Alive })
+	eventually(t, "the new watch is read", func() bool { return state("a") == Alive && state("b") == Alive })
 
 	s.mu.Lock()
 	s.err = errors.New("the API server is down")
+	opened := len(s.options)
 	s.mu.Unlock()
-	w.Stop()
-	eventually(t, "the closed watch was tried again", func() bool {
+	clock.Step(65 * time.Second)
+	eventually(t, "the silent watch was tried again", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(s.options) > 1
+		return len(s.options) > opened
 	})
-	clock.Step(10*time.Second + 1)
-	if got := state("a"); got != Unknown {
-		t.Errorf("state ten seconds after the watch closed = %s", got)
+	if got := state("a"); got != Alive {
+		t.Errorf("state with a bookmark late by five seconds = %s", got)
+	}
+	clock.Step(5*time.Second + 1)
+	if got := state("a"); got != Unknown || p.Trusted(clock.Now()) {
+		t.Errorf("state with a bookmark late by ten seconds = %s, trusted %t", got, p.Trusted(clock.Now()))
 	}
 
 	s.mu.Lock()
