@@ -77,7 +77,7 @@ func (c Config) Rules() nodebinding.Rules {
 		LenientLiveness: !c.Settings.StrictLiveness,
 	}
 	if r.Role == nodebinding.Socket {
-		r.OwnNode = c.Process.NodeName
+		r.OwnNode, r.RequireToken = c.Process.NodeName, c.Settings.Socket.RequireToken
 	}
 	if c.Settings.Publishers != nil {
 		r.Publishers = nodebinding.NewAccounts(c.Settings.Publishers...)

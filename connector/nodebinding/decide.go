@@ -8,6 +8,9 @@ type Rules struct {
 	OwnNode string
 	// CrossNode are the accounts that may name other nodes (AuthCrossNodeServiceAccounts).
 	CrossNode Accounts
+	// RequireToken refuses callers of the socket role who present no token, whom the seed pins to the node
+	// (socket.requireToken). The deployment role requires one always.
+	RequireToken bool
 	// FailOpen is AuthFailOpenOnUnavailable. The deployment role has nothing to fall back on and ignores it.
 	FailOpen bool
 	// Publishers are the accounts that may call the deployment role at all. Nil means that the list is not given, and
@@ -77,7 +80,7 @@ func Decide(r Rules, e Evidence) Decision {
 	case CredentialUnusable:
 		return d.refuse(TokenInvalid, Unauthenticated)
 	case CredentialAbsent:
-		if r.Role == Deployment {
+		if r.Role == Deployment || r.RequireToken {
 			return d.refuse(TokenMissing, Unauthenticated)
 		}
 		return d.grant(NodeLocal)

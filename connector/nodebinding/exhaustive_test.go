@@ -25,7 +25,7 @@ func everyRules(f func(nodebinding.Rules)) {
 					each(func(publishers nodebinding.Accounts) {
 						f(nodebinding.Rules{
 							Role: role, OwnNode: node, CrossNode: nodebinding.NewAccounts(listed), FailOpen: open,
-							LenientLiveness: lenient, Publishers: publishers,
+							LenientLiveness: lenient, Publishers: publishers, RequireToken: open != lenient,
 						})
 					}, nil, nodebinding.NewAccounts(), nodebinding.NewAccounts(unlisted))
 				}, true, false)

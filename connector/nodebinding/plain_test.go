@@ -92,7 +92,7 @@ func callerFault(r nodebinding.Rules, e nodebinding.Evidence) (nodebinding.Reaso
 	}{
 		{e.Credential == nodebinding.CredentialMalformed, nodebinding.MalformedCredentials, nodebinding.Unauthenticated},
 		{e.Credential == nodebinding.CredentialUnusable, nodebinding.TokenInvalid, nodebinding.Unauthenticated},
-		{e.Credential == nodebinding.CredentialAbsent && onDeployment, nodebinding.TokenMissing, nodebinding.Unauthenticated},
+		{e.Credential == nodebinding.CredentialAbsent && (onDeployment || r.RequireToken), nodebinding.TokenMissing, nodebinding.Unauthenticated},
 		{e.Credential == nodebinding.CredentialAbsent, "", nodebinding.OK},
 		{e.Review == nodebinding.Unauthenticated && strict && e.Detail == nodebinding.TokenExpired, nodebinding.TokenExpired, nodebinding.Unauthenticated},
 		{e.Review == nodebinding.Unauthenticated && strict && e.Detail == nodebinding.PodNotLive, nodebinding.PodNotLive, nodebinding.Unauthenticated},

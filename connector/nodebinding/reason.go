@@ -16,7 +16,7 @@ const (
 	UnboundCrossNodeToken Reason = "unbound_cross_node_token"
 	// CrossNodeClaimAbsent: a listed caller's token is bound to a pod that was never scheduled.
 	CrossNodeClaimAbsent Reason = "cross_node_claim_absent"
-	// TokenMissing: the deployment role was called without a token.
+	// TokenMissing: the deployment role, or a socket with socket.requireToken, was called without a token.
 	TokenMissing Reason = "token_missing"
 	// UnboundToken: the deployment role was called with a token that is bound to no pod.
 	UnboundToken Reason = "unbound_token"
