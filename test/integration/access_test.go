@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -100,7 +101,7 @@ func makeNamespace(t *testing.T, meta metav1.ObjectMeta) string {
 	}
 	t.Cleanup(func() {
 		// Nobody waits for its end: the name is never used again.
-		if err := spaces.Delete(context.Background(), space.Name, metav1.DeleteOptions{}); err != nil {
+		if err := spaces.Delete(context.Background(), space.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("deleting namespace %s: %v", space.Name, err)
 		}
 	})
@@ -113,7 +114,13 @@ func makeNamespace(t *testing.T, meta metav1.ObjectMeta) string {
 // eventually asks until the answer is yes, and fails the test after half a minute of no.
 func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	eventuallyWithin(t, 30*time.Second, what, done)
+}
+
+// eventuallyWithin is eventually for what takes longer.
+func eventuallyWithin(t *testing.T, limit time.Duration, what string, done func(context.Context) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()

@@ -4,11 +4,21 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
 )
+
+const jobController = "system:serviceaccount:kube-system:job-controller"
 
 // podOf waits for the job controller to make a job's pod.
 func podOf(t *testing.T, namespace, job string) *corev1.Pod {
@@ -29,4 +39,174 @@ func podWith(t *testing.T, namespace, selector string) *corev1.Pod {
 		return true, nil
 	})
 	return pod
+}
+
+// finish sets a pod's status as a kubelet does whose container has ended well.
+func finish(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	patch := []byte(`{"status":{"phase":"Succeeded"}}`)
+	_, err := admin(t).CoreV1().Pods(pod.Namespace).Patch(t.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatalf("finishing the pod: %v", err)
+	}
+}
+
+// identified fails the test unless a pod has the job's token and this creator.
+func identified(t *testing.T, pod *corev1.Pod, creator string) {
+	t.Helper()
+	if len(tokenIn(pod, wire.VolumeJob)) == 0 || pod.Annotations[wire.AnnotationCreatedBy] != creator {
+		t.Errorf("pod %s has the token in %q and is stamped %q, want %q", pod.Name, tokenIn(pod, wire.VolumeJob), pod.Annotations[wire.AnnotationCreatedBy], creator)
+	}
+}
+
+// anonymous fails the test unless a pod has no identity, and this creator.
+func anonymous(t *testing.T, pod *corev1.Pod, controller string) {
+	t.Helper()
+	creator := "system:serviceaccount:kube-system:" + controller
+	if len(pod.Spec.Volumes) > 0 || pod.Labels[wire.LabelInjected] != "" || pod.Annotations[wire.AnnotationCreatedBy] != creator {
+		t.Errorf("pod %s has %d volumes, is injected as %q and stamped %q", pod.Name, len(pod.Spec.Volumes), pod.Labels[wire.LabelInjected], pod.Annotations[wire.AnnotationCreatedBy])
+	}
+}
+
+// TestJobRunsToItsEnd lets a job finish and be cleared away by its time to live, pods and all.
+func TestJobRunsToItsEnd(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	alice := editor(t, "alice", namespace)
+	jobs := alice.BatchV1().Jobs(namespace)
+	kept := makeJob(t, alice, namespace, newJob("kept"))
+	job := newJob("cleared")
+	job.Spec.TTLSecondsAfterFinished = new(int32(0))
+	makeJob(t, alice, namespace, job)
+	for _, name := range []string{"kept", "cleared"} {
+		pod := podOf(t, namespace, name)
+		identified(t, pod, jobController)
+		finish(t, pod)
+	}
+	eventually(t, "the job is complete and its stamp as it was", func(ctx context.Context) (bool, error) {
+		got, err := jobs.Get(ctx, "kept", metav1.GetOptions{})
+		return err == nil && got.Status.Succeeded == 1 && got.Status.CompletionTime != nil &&
+			got.Annotations[wire.AnnotationCreatedBy] == kept.Annotations[wire.AnnotationCreatedBy], err
+	})
+	gone(t, namespace, "cleared", func(ctx context.Context) error {
+		_, err := jobs.Get(ctx, "cleared", metav1.GetOptions{})
+		return err
+	})
+}
+
+// gone waits until a job and its pods are no more.
+func gone(t *testing.T, namespace, job string, get func(context.Context) error) {
+	t.Helper()
+	eventually(t, "the job and its pods are gone", func(ctx context.Context) (bool, error) {
+		if err := get(ctx); !apierrors.IsNotFound(err) {
+			return false, err
+		}
+		list, err := admin(t).CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + job})
+		return err == nil && len(list.Items) == 0, err
+	})
+}
+
+// TestCronJobRuns waits for the minute to be full, so that the CronJob controller makes a job and that job's pod.
+func TestCronJobRuns(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	alice := editor(t, "alice", namespace)
+	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: batchv1.CronJobSpec{
+		Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: newJob("").Spec},
+	}}
+	if _, err := alice.BatchV1().CronJobs(namespace).Create(t.Context(), cron, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyWithin(t, 100*time.Second, "the CronJob has made a job", func(ctx context.Context) (bool, error) {
+		list, err := alice.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) == 0 {
+			return false, err
+		}
+		const want = "system:serviceaccount:kube-system:cronjob-controller"
+		if got := list.Items[0].Annotations[wire.AnnotationCreatedBy]; got != want {
+			t.Errorf("the job is stamped %q, want %q", got, want)
+		}
+		return true, nil
+	})
+	identified(t, podWith(t, namespace, "batch.kubernetes.io/job-name"), jobController)
+}
+
+// workload is the template of a controller of group apps, with the selector that goes with it.
+func workload() (corev1.PodTemplateSpec, *metav1.LabelSelector) {
+	pod := newPod(labelled("app", "web"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways })
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}, &metav1.LabelSelector{MatchLabels: pod.Labels}
+}
+
+// TestDeploymentLives scales, restarts, evicts and deletes a Deployment in a managed namespace. Its pods have no identity.
+func TestDeploymentLives(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	alice := editor(t, "alice", namespace)
+	deployments := alice.AppsV1().Deployments(namespace)
+	template, selector := workload()
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}
+	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	if _, err := deployments.Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	anonymous(t, podWith(t, namespace, "app=web"), "replicaset-controller")
+	sh := shellOf(t, "alice", namespace)
+	sh.must(t, "", "scale", "deployment/web", "--replicas=2")
+	pods := func(want int, unlike types.UID) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("there are %d pods, without that one", want), func(ctx context.Context) (bool, error) {
+			list, err := alice.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+			for _, p := range list.Items {
+				if p.UID == unlike {
+					return false, err
+				}
+			}
+			return err == nil && len(list.Items) == want, err
+		})
+	}
+	pods(2, "")
+	first := podWith(t, namespace, "app=web")
+	sh.must(t, "", "rollout", "restart", "deployment/web")
+	pods(2, first.UID)
+	second := podWith(t, namespace, "app=web")
+	accepted(t, admin(t).CoreV1().Pods(namespace).EvictV1(t.Context(), eviction(second)))
+	pods(2, second.UID)
+	accepted(t, deployments.Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	pods(0, "")
+}
+
+// TestEveryControllerInADyingNamespace has every kind of controller make a pod, drains the node, and deletes the namespace.
+func TestEveryControllerInADyingNamespace(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	node, _ := makeNode(t, "drained-node")
+	alice := editor(t, "alice", namespace)
+	template, selector := workload()
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}
+	if _, err := alice.AppsV1().StatefulSets(namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	anonymous(t, podWith(t, namespace, "app=web"), "statefulset-controller")
+	daemon := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Spec: appsv1.DaemonSetSpec{Selector: selector.DeepCopy(), Template: *template.DeepCopy()}}
+	daemon.Spec.Template.Labels = map[string]string{"app": "agent"}
+	daemon.Spec.Selector.MatchLabels = daemon.Spec.Template.Labels
+	daemon.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": node.Name}
+	if _, err := alice.AppsV1().DaemonSets(namespace).Create(t.Context(), daemon, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	anonymous(t, podWith(t, namespace, "app=agent"), "daemon-set-controller")
+	makeJob(t, alice, namespace, newJob("train"))
+	drained := podOf(t, namespace, "train")
+	bind(t, drained, node.Name)
+	drain(t, namespace, node.Name)
+	eventually(t, "another pod takes the drained one's place", func(ctx context.Context) (bool, error) {
+		list, err := alice.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=train"})
+		return err == nil && len(list.Items) == 1 && list.Items[0].UID != drained.UID, err
+	})
+	spaces := admin(t).CoreV1().Namespaces()
+	accepted(t, spaces.Delete(t.Context(), namespace, metav1.DeleteOptions{}))
+	eventually(t, "the namespace is gone", func(ctx context.Context) (bool, error) {
+		_, err := spaces.Get(ctx, namespace, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
 }
