@@ -3,12 +3,29 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // group is one call of `go test`: a name for the summary, and the arguments.
 type group struct {
 	name string
 	args []string
+}
+
+// String shows the arguments, with a count in place of a long list of packages.
+func (g group) String() string {
+	var flags, packages []string
+	for _, a := range g.args {
+		if strings.HasPrefix(a, "-") {
+			flags = append(flags, a)
+		} else {
+			packages = append(packages, a)
+		}
+	}
+	if len(packages) > 3 {
+		packages = []string{fmt.Sprintf("(%d packages)", len(packages))}
+	}
+	return strings.Join(append(flags, packages...), " ")
 }
 
 // parseGroups reads "-group NAME ARG..." as often as it occurs.

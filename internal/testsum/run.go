@@ -29,7 +29,7 @@ type outcome struct {
 func run(ctx context.Context, w io.Writer, groups []group) bool {
 	var outcomes []outcome
 	for _, g := range groups {
-		fmt.Fprintf(w, "--- %s: go test %s\n", g.name, strings.Join(g.args, " "))
+		fmt.Fprintf(w, "--- %s: go test %s\n", g.name, g)
 		outcomes = append(outcomes, runGroup(ctx, w, g))
 		if ctx.Err() != nil {
 			break

@@ -134,3 +134,15 @@ func TestParseGroups(t *testing.T) {
 		}
 	}
 }
+
+func TestALongListOfPackagesIsCounted(t *testing.T) {
+	t.Parallel()
+	for want, g := range map[string]group{
+		"-race ./a ./b":      {"units", []string{"-race", "./a", "./b"}},
+		"-race (4 packages)": {"units", []string{"-race", "./a", "./b", "./c", "./d"}},
+	} {
+		if got := g.String(); got != want {
+			t.Errorf("String() = %q, want %q", got, want)
+		}
+	}
+}

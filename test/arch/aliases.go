@@ -10,7 +10,7 @@ import (
 )
 
 // Aliases finds imports under another name than their own where nothing asks for one, and well-known ones under a
-// name that is not the field's.
+// name that is not the field's. The path's last two elements in one word, such as clientcmdapi, always pass.
 func Aliases(t *Tree) []string {
 	var found []string
 	for _, f := range t.Go {
@@ -37,7 +37,7 @@ func wrongAlias(f *GoFile, spec *ast.ImportSpec) string {
 		return ""
 	case want != "" && alias != want:
 		return fmt.Sprintf("%s is imported as %s everywhere", full, want)
-	case want != "" || alias == "" || aliasNeeded(f, full):
+	case want != "" || alias == "" || alias == path.Base(path.Dir(full))+path.Base(full) || aliasNeeded(f, full):
 		return ""
 	}
 	return fmt.Sprintf("%s needs no other name (%s)", full, alias)
