@@ -29,9 +29,9 @@ func TestSidecarOfAnotherInjector(t *testing.T) {
 		again admissionregistrationv1.ReinvocationPolicyType
 		want  []string
 	}{
-		"before ours it is one of the containers first seen":           {before, never, []string{"main", "sidecar"}},
-		"before ours and asked again":                                  {before, ifNeeded, []string{"main", "sidecar"}},
-		"after ours it is closed and gets no token":                    {after, never, []string{"main"}},
+		"before ours it is one of the containers first seen":            {before, never, []string{"main", "sidecar"}},
+		"before ours and asked again":                                   {before, ifNeeded, []string{"main", "sidecar"}},
+		"after ours it is closed and gets no token":                     {after, never, []string{"main"}},
 		"after ours and asked again it is closed and gets no token too": {after, ifNeeded, []string{"main"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -144,9 +144,9 @@ func TestDeploymentLives(t *testing.T) {
 	alice := editor(t, "alice", namespace)
 	deployments := alice.AppsV1().Deployments(namespace)
 	template, selector := workload()
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}
-	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
-	if _, err := deployments.Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
+	web := deployment("web", template, selector)
+	web.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	if _, err := deployments.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	anonymous(t, podWith(t, namespace, "app=web"), "replicaset-controller")
