@@ -1,0 +1,138 @@
+package connector
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+)
+
+// connection is what is known of a connection from its beginning. A call finds it as its peer's AuthInfo, which costs
+// nothing; a stats.Handler would be asked several times in every call.
+type connection struct {
+	credentials.CommonAuthInfo
+	bucket *tokenreview.Bucket
+	// user is the peer's user ID, -1 where it is not known. It is a hint for people: user namespaces change it, and a
+	// connection that was handed on shows who opened it.
+	user int64
+}
+
+// AuthType names the kind of authentication to gRPC.
+func (*connection) AuthType() string { return "lanyard" }
+
+// connectionOf returns the connection that a call came by.
+func connectionOf(ctx context.Context) *connection {
+	if p, ok := peer.FromContext(ctx); ok {
+		if c, ok := p.AuthInfo.(*connection); ok {
+			return c
+		}
+	}
+	return &connection{user: -1}
+}
+
+// bucketer makes the bucket that bounds the failed tokens of one connection.
+type bucketer func() *tokenreview.Bucket
+
+// transport are the server's transport credentials: they attach a connection to every connection. Over TLS the inner
+// credentials make the handshake; on a Unix socket and in plain text there is none.
+type transport struct {
+	inner  credentials.TransportCredentials // nil without TLS
+	bucket bucketer
+}
+
+func newTransport(config *tls.Config, bucket bucketer) transport {
+	t := transport{bucket: bucket}
+	if config != nil {
+		t.inner = credentials.NewTLS(config)
+	}
+	return t
+}
+
+// ServerHandshake is called once for each connection.
+func (t transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c := &connection{bucket: t.bucket(), user: peerUser(raw)}
+	if t.inner == nil {
+		return raw, c, nil
+	}
+	secured, info, err := t.inner.ServerHandshake(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	if tlsInfo, ok := info.(credentials.TLSInfo); ok {
+		c.CommonAuthInfo = tlsInfo.CommonAuthInfo
+	}
+	return secured, c, nil
+}
+
+// ClientHandshake is refused: these are a server's.
+func (transport) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("these credentials are for servers")
+}
+
+// Info describes the credentials to gRPC.
+func (t transport) Info() credentials.ProtocolInfo {
+	if t.inner != nil {
+		return t.inner.Info()
+	}
+	return credentials.ProtocolInfo{SecurityProtocol: "plain"}
+}
+
+// Clone returns the credentials, which nothing changes.
+func (t transport) Clone() credentials.TransportCredentials { return t }
+
+// OverrideServerName is for clients.
+func (transport) OverrideServerName(string) error {
+	return errors.New("these credentials are for servers")
+}
+
+// capped is a listener that closes what exceeds a number of open connections. Waiting instead, as netutil.LimitListener
+// does, would leave callers in the backlog without an answer until their deadlines.
+type capped struct {
+	net.Listener
+	most    int64
+	open    *atomic.Int64 // shared by all listeners of a server
+	refused func()
+	gauge   interface{ Set(float64) }
+}
+
+// Accept returns the next connection that there is room for.
+func (l *capped) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.count(1) <= l.most {
+			return &counted{Conn: c, leave: sync.OnceFunc(func() { l.count(-1) })}, nil
+		}
+		l.count(-1)
+		l.refused()
+		_ = c.Close()
+	}
+}
+
+// count changes the number of open connections and returns it.
+func (l *capped) count(by int64) int64 {
+	n := l.open.Add(by)
+	l.gauge.Set(float64(n))
+	return n
+}
+
+// counted is a connection that gives its place back.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+// Close gives the place back and closes.
+func (c *counted) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}
