@@ -1,0 +1,209 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/connector/sink"
+	"github.com/lanyard-k8s/lanyard/internal/obs"
+)
+
+// Run delivers until ctx is cancelled, and returns nil when no delivery is under way any more. It is called once.
+func (s *Spool) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.stopped, cancel)()
+	s.mu.Lock()
+	if s.ran || s.closed {
+		s.mu.Unlock()
+		return errors.New("the spool is closed or is delivering already")
+	}
+	s.ran, s.running = true, ctx
+	for _, q := range s.queues {
+		for _, l := range s.lanes {
+			s.wake(l, q)
+		}
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.running = nil // no worker starts from here on
+	s.mu.Unlock()
+	s.workers.Wait()
+	return nil
+}
+
+// Drain returns when nothing is left to deliver, or with ctx's error. Somebody else must run Run.
+func (s *Spool) Drain(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		idle, left := s.idle, 0
+		for _, l := range s.lanes {
+			left += l.depth
+		}
+		s.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// work delivers one publisher's records to one sink, one after the other, until there is none left.
+func (s *Spool) work(ctx context.Context, l *lane, q *queue) {
+	defer s.workers.Done()
+	failures := 0
+	for {
+		s.mu.Lock()
+		number, p, ok := s.head(l, q)
+		if !ok || ctx.Err() != nil {
+			q.progress[l.index].busy = false
+			s.forget(q)
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		unfit, ok := s.attempt(ctx, l, p)
+		switch {
+		case unfit != nil:
+			s.reject(q, number, p, *unfit)
+			s.pass(l, q)
+		case ok:
+			s.note(p, l.id)
+			s.pass(l, q)
+		default:
+			failures++
+			wait(ctx, s.pause(failures)) // if ctx ends, so does the loop
+			continue
+		}
+		failures = 0
+	}
+}
+
+// pause doubles with each failure up to the most, and is cut by up to a half at random.
+func (s *Spool) pause(failures int) time.Duration {
+	full := s.o.RetryMost
+	if shift := failures - 1; shift < 30 && s.least<<shift < full {
+		full = s.least << shift
+	}
+	return full/2 + rand.N(full/2+1)
+}
+
+// note writes down that a record needs no further delivery by a lane, or by any.
+func (s *Spool) note(p place, lane uint32) {
+	if err := p.segment.note(s.disk, int64(p.offset), lane); err != nil {
+		s.o.Log.Error(err, "progress is not noted; a restart repeats the delivery")
+	}
+}
+
+// pass moves a lane on.
+func (s *Spool) pass(l *lane, q *queue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance(l, q)
+}
+
+// reject puts a record aside for every lane; the first that comes upon it does so.
+func (s *Spool) reject(q *queue, number int, p place, u unfit) {
+	s.mu.Lock()
+	first := !q.void[number]
+	q.void[number] = true
+	s.mu.Unlock()
+	if first {
+		s.note(p, nobodysLane)
+		s.quarantine(p, u.why, u.body, u.cause)
+	}
+}
+
+// unfit is a record that may not go on.
+type unfit struct {
+	why   Reason
+	body  []byte
+	cause error
+}
+
+// attempt reads a record, decides about it again and offers it to the sink. It returns true when the sink is done with it.
+func (s *Spool) attempt(ctx context.Context, l *lane, p place) (*unfit, bool) {
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return nil, false
+	}
+	body, err := p.segment.read(int64(p.offset))
+	if err != nil && !errors.Is(err, errRecord) {
+		s.o.Log.Error(err, "cannot read the spool", "segment", segmentName(p.segment.number))
+		return nil, false
+	}
+	b, why, err := s.judge(body, err)
+	if why != "" {
+		return &unfit{why: why, body: body, cause: err}, false
+	}
+	return nil, s.offer(ctx, l, b)
+}
+
+// judge says whether what was read may go on.
+func (s *Spool) judge(body []byte, err error) (sink.Batch, Reason, error) {
+	if err != nil {
+		return sink.Batch{}, Corrupt, err
+	}
+	h, err := readHead(body)
+	if err != nil {
+		return sink.Batch{}, Unreadable, err
+	}
+	if own := s.o.NodeUID(); own != "" && h.ownNodeUID != "" && own != h.ownNodeUID {
+		return sink.Batch{}, ForeignNode, errors.New("the record was made on another node")
+	}
+	b, err := h.readBatch()
+	if err != nil {
+		return sink.Batch{}, Unreadable, err
+	}
+	if err := s.o.Decide(b); err != nil {
+		return sink.Batch{}, Refused, err
+	}
+	return b, "", nil
+}
+
+// offer hands a batch to a sink and says whether the sink is done with it.
+func (s *Spool) offer(ctx context.Context, l *lane, b sink.Batch) bool {
+	attempt, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	begin := time.Now()
+	report, err := s.call(attempt, l, b)
+	if ctx.Err() != nil && err != nil {
+		return false // we are stopping; that is nobody's failure
+	}
+	end := sink.Classify(err)
+	s.o.Hooks.attempted(Attempt{Sink: l.sink.Name(), Report: report, Err: end, Took: time.Since(begin)})
+	switch {
+	case end == nil:
+		return true
+	case end.Final:
+		s.o.Log.Error(end, "a sink refused a batch for good", "sink", l.sink.Name(), obs.KeyCaller, b.Caller.Username,
+			"events", len(b.Events))
+		return true
+	default:
+		s.o.Log.V(1).Info("a delivery is put off", "sink", l.sink.Name(), "reason", end.Reason, "cause", end.Error())
+		return false
+	}
+}
+
+// call contains a panic of a sink: without that, the batch that caused it would end the process again at each start.
+func (s *Spool) call(ctx context.Context, l *lane, b sink.Batch) (report sink.Report, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.o.Log.Info("a sink panicked", "sink", l.sink.Name(), "stack", string(debug.Stack()))
+			report, err = nil, sink.Final(sink.Internal, nodebinding.Internal, fmt.Errorf("the sink %s panicked", l.sink.Name()))
+		}
+	}()
+	return l.sink.Deliver(ctx, b)
+}
