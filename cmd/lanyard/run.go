@@ -27,6 +27,7 @@ func run(args []string, s streams) int {
 		demoCommand(s),
 		previewCommand(s),
 		doctorCommand(s),
+		publishCommand(s),
 		versionCommand(s),
 	)
 	root.SetArgs(args)
