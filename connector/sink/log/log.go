@@ -1,0 +1,168 @@
+// Package log is the sink that writes one JSON line an event, for people and for whatever collects a container's output.
+//
+// What an event says was chosen by its publisher, so that it is escaped by JSON, cut where it is long, and anything in it
+// that looks like a token is taken out: publishers have put their own credentials into messages before.
+package log
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/connector/sink"
+)
+
+// Bounds of a line. A container runtime splits lines of more than 16 KiB.
+const (
+	maxText    = 2048 // bytes of one string
+	maxEntries = 16   // of each list and map
+)
+
+// Sink writes to one writer.
+type Sink struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// New returns a sink that writes to out, each batch in one call.
+func New(out io.Writer) (*Sink, error) {
+	if out == nil {
+		return nil, errors.New("log sink: nothing is given to write to")
+	}
+	return &Sink{out: out}, nil
+}
+
+// Name is sink.Log.
+func (s *Sink) Name() sink.Name { return sink.Log }
+
+// Deliver writes the batch's lines.
+func (s *Sink) Deliver(_ context.Context, b sink.Batch) (sink.Report, error) {
+	var lines bytes.Buffer
+	for _, e := range b.Events {
+		if err := json.MarshalWrite(&lines, lineOf(b, e), jsontext.AllowInvalidUTF8(true), json.Deterministic(true)); err != nil {
+			return nil, fmt.Errorf("encode line: %w", err)
+		}
+		lines.WriteByte('\n')
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.out.Write(lines.Bytes()); err != nil {
+		return nil, sink.Retry(sink.Disk, fmt.Errorf("write lines: %w", err))
+	}
+	return sink.Report{sink.Written: len(b.Events)}, nil
+}
+
+// line is what is written about one event.
+type line struct {
+	Time       time.Time         `json:"time"` // when the batch was received
+	Message    string            `json:"message"`
+	Scope      string            `json:"scope,omitzero"`
+	Degraded   bool              `json:"degraded,omitzero"`
+	Caller     string            `json:"caller,omitzero"`
+	Pod        string            `json:"pod,omitzero"`
+	PodUID     string            `json:"podUID,omitzero"`
+	Credential string            `json:"credential,omitzero"`
+	Key        string            `json:"idempotencyKey,omitzero"`
+	Node       string            `json:"node"`
+	Agent      string            `json:"agent,omitzero"`
+	Component  string            `json:"componentClass,omitzero"`
+	Check      string            `json:"check"`
+	Fatal      bool              `json:"fatal"`
+	Healthy    bool              `json:"healthy"`
+	Text       string            `json:"text,omitzero"`
+	Action     string            `json:"recommendedAction,omitzero"`
+	Strategy   string            `json:"processingStrategy,omitzero"`
+	Codes      []string          `json:"errorCodes,omitzero"`
+	Entities   []string          `json:"entities,omitzero"`
+	Metadata   map[string]string `json:"metadata,omitzero"`
+	Generated  time.Time         `json:"generated,omitzero"`
+	ID         string            `json:"id,omitzero"`
+	Cut        bool              `json:"cut,omitzero"` // something was too long
+}
+
+func lineOf(b sink.Batch, e *healtheventv1.HealthEvent) line {
+	var c cutter
+	l := line{
+		Time: b.Received, Message: "health event", Scope: string(b.Scope), Degraded: b.Degraded, Caller: b.Caller.Username,
+		Pod: b.Caller.PodName, PodUID: b.Caller.PodUID, Credential: b.Caller.CredentialID, Key: c.text(b.Key),
+		Node: c.text(e.GetNodeName()), Agent: c.text(e.GetAgent()), Component: c.text(e.GetComponentClass()),
+		Check: c.text(e.GetCheckName()), Fatal: e.GetIsFatal(), Healthy: e.GetIsHealthy(), Text: c.text(e.GetMessage()),
+		Action: c.action(e), Codes: c.list(e.GetErrorCode()), Entities: c.entities(e.GetEntitiesImpacted()),
+		Metadata: c.members(e.GetMetadata()), ID: c.text(e.GetId()),
+	}
+	if e.GetProcessingStrategy() != healtheventv1.ProcessingStrategy_UNSPECIFIED {
+		l.Strategy = e.GetProcessingStrategy().String()
+	}
+	if t := e.GetGeneratedTimestamp(); t.CheckValid() == nil {
+		l.Generated = t.AsTime()
+	}
+	l.Cut = c.cut
+	return l
+}
+
+// token is anything of the form of a JSON web token.
+var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}(\.[A-Za-z0-9_-]*)*`)
+
+// cutter shortens what is long and remembers that it did.
+type cutter struct{ cut bool }
+
+func (c *cutter) text(s string) string {
+	if len(s) > maxText {
+		s, c.cut = s[:maxText], true
+	}
+	return token.ReplaceAllLiteralString(s, "[token]")
+}
+
+func (c *cutter) list(in []string) []string {
+	if len(in) > maxEntries {
+		in, c.cut = in[:maxEntries], true
+	}
+	var out []string
+	for _, s := range in {
+		out = append(out, c.text(s))
+	}
+	return out
+}
+
+func (c *cutter) entities(in []*healtheventv1.Entity) []string {
+	var out []string
+	for i, e := range in {
+		if i == maxEntries {
+			c.cut = true
+			break
+		}
+		out = append(out, c.text(e.GetEntityType()+":"+e.GetEntityValue()))
+	}
+	return out
+}
+
+func (c *cutter) members(in map[string]string) map[string]string {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]string, min(len(in), maxEntries))
+	for k, v := range in {
+		if len(out) == maxEntries {
+			c.cut = true
+			break
+		}
+		out[c.text(k)] = c.text(v)
+	}
+	return out
+}
+
+func (c *cutter) action(e *healtheventv1.HealthEvent) string {
+	if e.GetRecommendedAction() == healtheventv1.RecommendedAction_CUSTOM && e.GetCustomRecommendedAction() != "" {
+		return c.text(e.GetCustomRecommendedAction())
+	}
+	return e.GetRecommendedAction().String()
+}

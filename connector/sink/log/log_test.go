@@ -1,0 +1,112 @@
+package log_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/connector/sink"
+	"github.com/lanyard-k8s/lanyard/connector/sink/log"
+)
+
+// jwt has the form of a token and is none.
+const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtYXJrZWQifQ.c2lnbmF0dXJl"
+
+func deliver(t *testing.T, b sink.Batch) string {
+	t.Helper()
+	var out bytes.Buffer
+	s, err := log.New(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := s.Deliver(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sink.Report{sink.Written: len(b.Events)}, report); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	return out.String()
+}
+
+func TestALineAnEvent(t *testing.T) {
+	t.Parallel()
+	c := sink.Caller{Username: "system:serviceaccount:gpu:monitor", PodName: "monitor-1", PodUID: "p", Node: "node-a", CredentialID: "JTI=1"}
+	b := sink.NewBatch([]*healtheventv1.HealthEvent{
+		{
+			Agent: "monitor", CheckName: "GpuXidError", NodeName: "node-a", IsFatal: true, Message: "off the bus", ErrorCode: []string{"79"},
+			EntitiesImpacted:    []*healtheventv1.Entity{{EntityType: "GPU", EntityValue: "0"}},
+			RecommendedAction:   healtheventv1.RecommendedAction_RESTART_BM,
+			GeneratedTimestamp:  &timestamppb.Timestamp{Seconds: 1_700_000_000},
+			ProcessingStrategy:  healtheventv1.ProcessingStrategy_STORE_ONLY,
+			Metadata:            map[string]string{"driver": "580"},
+			ComponentClass:      "GPU",
+			QuarantineOverrides: &healtheventv1.BehaviourOverrides{Force: true},
+		},
+		{CheckName: "GpuXidError", NodeName: "node-a", IsHealthy: true},
+	}, c, nodebinding.NodeLocal, time.Unix(1_700_000_001, 0).UTC())
+	b.Key = "key"
+	want := `{"time":"2023-11-14T22:13:21Z","message":"health event","scope":"node_local","caller":"system:serviceaccount:gpu:monitor","pod":"monitor-1","podUID":"p","credential":"JTI=1","idempotencyKey":"key","node":"node-a","agent":"monitor","componentClass":"GPU","check":"GpuXidError","fatal":true,"healthy":false,"text":"off the bus","recommendedAction":"RESTART_BM","processingStrategy":"STORE_ONLY","errorCodes":["79"],"entities":["GPU:0"],"metadata":{"driver":"580"},"generated":"2023-11-14T22:13:20Z"}
+{"time":"2023-11-14T22:13:21Z","message":"health event","scope":"node_local","caller":"system:serviceaccount:gpu:monitor","pod":"monitor-1","podUID":"p","credential":"JTI=1","idempotencyKey":"key","node":"node-a","check":"GpuXidError","fatal":false,"healthy":true,"recommendedAction":"NONE"}
+`
+	if diff := cmp.Diff(want, deliver(t, b)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatAnEventSaysStaysOnItsLine(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 10_000)
+	for name, e := range map[string]*healtheventv1.HealthEvent{
+		"newlines":         {NodeName: "a\nb", Message: "{\"message\":\"forged\"}\n{\"message\":\"health event\"}\r\n", CheckName: "\x00\x1b[31m"},
+		"a token":          {Message: "refused Bearer " + jwt + ", sorry", Metadata: map[string]string{jwt: jwt}, ErrorCode: []string{jwt}, Id: jwt, Agent: jwt},
+		"long strings":     {Message: long, CheckName: long, NodeName: long, Agent: long, ErrorCode: []string{long}, Metadata: map[string]string{long: long}},
+		"long lists":       {ErrorCode: strings.Split(long, ""), EntitiesImpacted: make([]*healtheventv1.Entity, 1000)},
+		"invalid UTF-8":    {Message: "\xff\xfe"},
+		"a cut token":      {Message: strings.Repeat("x", 2040) + jwt},
+		"an unknown enum":  {RecommendedAction: 4711, ProcessingStrategy: 4712},
+		"a broken instant": {GeneratedTimestamp: &timestamppb.Timestamp{Seconds: 1 << 60}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := sink.NewBatch([]*healtheventv1.HealthEvent{e}, sink.Caller{}, nodebinding.NodeLocal, time.Unix(0, 0))
+			got := deliver(t, b)
+			if strings.Count(got, "\n") != 1 || !json.Valid([]byte(got)) {
+				t.Errorf("it is no line of JSON: %q", got)
+			}
+			if strings.Contains(got, "eyJhb") {
+				t.Errorf("it has a token: %q", got)
+			}
+			if len(got) > 24<<10 {
+				t.Errorf("it has %d bytes", len(got))
+			}
+		})
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestABrokenWriterIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s, err := log.New(broken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Deliver(t.Context(), sink.Batch{})
+	if e := sink.Classify(err); e == nil || e.Final || e.Reason != sink.Disk {
+		t.Errorf("got %v", err)
+	}
+	if _, err := log.New(nil); err == nil {
+		t.Error("nothing to write to is taken")
+	}
+}
