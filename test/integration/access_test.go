@@ -85,17 +85,20 @@ func newNamespace(t *testing.T, labels map[string]string) string {
 	return makeNamespace(t, metav1.ObjectMeta{GenerateName: "test-", Labels: labels})
 }
 
-// namedNamespace is newNamespace for tests that need a certain name, such as one on the list of publishers; only one test
-// may use a name.
-func namedNamespace(t *testing.T, name string, labels map[string]string) string {
+// namedNamespace is newNamespace for tests that need a name on the list of publishers, without labels; only one test may use
+// a name.
+func namedNamespace(t *testing.T, name string) string {
 	t.Helper()
-	return makeNamespace(t, metav1.ObjectMeta{Name: name, Labels: labels})
+	return makeNamespace(t, metav1.ObjectMeta{Name: name})
 }
 
 func makeNamespace(t *testing.T, meta metav1.ObjectMeta) string {
 	t.Helper()
 	spaces := admin(t).CoreV1().Namespaces()
 	space, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // makeListed has made it
+		space, err = spaces.Get(t.Context(), meta.Name, metav1.GetOptions{})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,6 +84,11 @@ func TestModeAudit(t *testing.T) {
 			t.Errorf("decision and reasons of %s (-want +got):\n%s", entry, diff)
 		}
 	}
+	// A name that is only let through keeps nobody's token away; a path that is taken does.
+	if got := len(tokenIn(pod, wire.VolumeJob)); got != 0 {
+		t.Errorf("%d containers have the token over a path that is taken", got)
+	}
+	identified(t, makePod(t, client, "managed", setting(wire.EnvPrincipal, "root")), cluster.Admin)
 	job := newJob("train", setting(wire.EnvPrincipal, "root"))
 	if _, err := client.BatchV1().Jobs("managed").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 		t.Errorf("a job: %v", err)

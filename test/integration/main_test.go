@@ -8,9 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster"
 	"github.com/lanyard-k8s/lanyard/test/cluster/install"
@@ -50,7 +57,34 @@ func (e *environment) start() {
 	if e.cp, e.err = cluster.Start(ctx, cluster.Options{Out: os.Stderr}); e.err != nil {
 		return
 	}
+	if e.err = makeListed(ctx, e.cp); e.err != nil {
+		return
+	}
 	e.in, e.err = install.Start(ctx, e.cp, install.Options{Out: os.Stderr, Values: values, LogLevel: "debug"})
+}
+
+// makeListed makes the namespaces of the listed publishers, where the chart puts RoleBindings; namedNamespace hands them out.
+func makeListed(ctx context.Context, cp *cluster.ControlPlane) error {
+	var chart struct{ Publishers []string }
+	if err := yaml.Unmarshal([]byte(values), &chart); err != nil {
+		return fmt.Errorf("reading the values: %w", err)
+	}
+	config, err := cp.Config()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	for _, publisher := range chart.Publishers {
+		namespace, _, _ := strings.Cut(publisher, "/")
+		space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		if _, err := client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // stop ends what was started.

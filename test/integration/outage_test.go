@@ -55,7 +55,7 @@ func paused(t *testing.T) {
 // TestOutage stops the webhook. What it guards waits, and says for whom; what it does not guard goes on.
 func TestOutage(t *testing.T) {
 	namespace, offered := managed(t), publishing(t)
-	listed := namedNamespace(t, "lanyard-outage", nil)
+	listed := namedNamespace(t, "lanyard-outage")
 	alice := editor(t, "alice", namespace)
 	for _, n := range []string{offered, listed} {
 		editor(t, "alice", n)
@@ -80,7 +80,8 @@ func TestOutage(t *testing.T) {
 	makePod(t, alice, listed)
 	liveOn(t, alice, namespace, old)
 	start()
-	// Nobody repairs anything: what is sent next is served.
+	// Nobody repairs anything: what is sent next is served, and what controllers could not make is made.
+	anonymous(t, podWith(t, namespace, "app=web"), "replicaset-controller")
 	identified(t, makePod(t, alice, namespace), "alice")
 	makeJob(t, alice, namespace, newJob("later"))
 	if pod := makePod(t, alice, listed, runningAs("monitor")); pod.Labels[wire.LabelInjected] != "publisher" {

@@ -5,6 +5,7 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,7 +56,7 @@ func TestSidecarOfAnotherInjector(t *testing.T) {
 // TestAccountSwappedByAnInjector has another webhook give a pod another service account after ours has looked at it.
 func TestAccountSwappedByAnInjector(t *testing.T) {
 	t.Parallel()
-	namespace := namedNamespace(t, "lanyard-swapped", nil)
+	namespace := namedNamespace(t, "lanyard-swapped")
 	for _, account := range []string{"monitor", "other"} {
 		makeAccount(t, namespace, account)
 	}
@@ -105,6 +106,13 @@ func TestMeddlingInjector(t *testing.T) {
 			[]string{"lanyard-injected-label", "another admission webhook removed the volume"}},
 		"stripping our mount each time is refused": {managed, ifNeeded, stripMount,
 			[]string{`"job.validate.lanyard.dev" denied`, "spec.containers[0].volumeMounts", "it was added and another admission webhook removed"}},
+		"stripping our list of containers each time is refused": {
+			managed, ifNeeded, stripAnnotation(wire.AnnotationJobContainers),
+			[]string{`"job.validate.lanyard.dev" denied`, "metadata.annotations[lanyard.dev/job-containers]", "another webhook removed it"},
+		},
+		"stripping the stamp each time is refused": {
+			managed, ifNeeded, stripAnnotation(wire.AnnotationCreatedBy), []string{"lanyard-creator-required", "was not stamped with its creator"},
+		},
 		"setting a reserved variable is refused by ours": {managed, never, setPrincipal,
 			[]string{`"job.mutate.lanyard.dev" denied`, "spec.containers[0].env[3].name", "NMP_PRINCIPAL"}},
 		"setting a reserved variable behind our back is refused by the policy": {managed, ifNeeded, setPrincipalLate,
@@ -156,6 +164,15 @@ func stripMount(pod *corev1.Pod) []operation {
 		return []operation{{Op: "remove", Path: fmt.Sprintf("/spec/containers/0/volumeMounts/%d", i)}}
 	}
 	return nil
+}
+
+func stripAnnotation(key string) meddling {
+	return func(pod *corev1.Pod) []operation {
+		if _, there := pod.Annotations[key]; there {
+			return []operation{{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")}}
+		}
+		return nil
+	}
 }
 
 func setPrincipal(pod *corev1.Pod) []operation {

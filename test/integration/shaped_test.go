@@ -15,7 +15,7 @@ import (
 // above our path, and the very projection that we would add. It keeps all of it.
 func TestMonitorThatBringsItsOwnToken(t *testing.T) {
 	t.Parallel()
-	namespace := namedNamespace(t, "lanyard-shaped", nil)
+	namespace := namedNamespace(t, "lanyard-shaped")
 	makeAccount(t, namespace, "monitor")
 	directory := corev1.HostPathDirectoryOrCreate
 	want := newPod(runningAs("monitor"), func(p *corev1.Pod) {

@@ -65,7 +65,7 @@ func TestLabelledPublisher(t *testing.T) {
 
 func TestListedPublisher(t *testing.T) {
 	t.Parallel()
-	namespace := namedNamespace(t, "lanyard-listed", nil)
+	namespace := namedNamespace(t, "lanyard-listed")
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "monitor"}}
 	if _, err := admin(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
