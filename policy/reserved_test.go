@@ -125,3 +125,14 @@ func workload(version, kind string, names ...string) string {
 func cron(names ...string) string {
 	return "{apiVersion: batch/v1, kind: CronJob, metadata: {name: w}, spec: {jobTemplate: {spec: " + template(names) + "}}}"
 }
+
+// TestReservedNamesOfALargePod has more variables than anybody's pod, none of them the platform's: a policy that runs out of
+// what the API server lets an expression cost refuses.
+func TestReservedNamesOfALargePod(t *testing.T) {
+	t.Parallel()
+	var env strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&env, "{name: S%d, value: x}, ", i)
+	}
+	expect(t, ask(t, named(t, defaults(), ReservedNames), question{object: podWith(env.String())}), "")
+}
