@@ -48,12 +48,15 @@ func creatorRequired(l literals) rule {
 		jobsOnly: true,
 		match:    l.stamped,
 		variables: []admissionregistrationv1.Variable{
-			variable("username", "request.userInfo.?username.orValue('')"),
+			variable("creator", "request.operation == 'CREATE' ? request.userInfo.?username.orValue('') :\n"+annotation("object", stampKey)+".orValue('')"),
 			variable("pod", "request.kind.group == '' && request.kind.kind == 'Pod'"),
 			variable("podMetadata", pathTo("object", "metadata")),
 			variable("role", "variables.podMetadata.?labels[?'"+wire.LabelRole+"'].orValue('')"),
+			variable("oldPodMetadata", "oldObject == null ? {} :\n"+pathTo("oldObject", "metadata")),
+			variable("optsIn", "request.operation != 'CREATE' && !variables.pod && variables.role != '"+wire.RoleNone+"' &&\n"+
+				"variables.oldPodMetadata.?labels[?'"+wire.LabelRole+"'].orValue('') == '"+wire.RoleNone+"'"),
 			variable("controlled", "object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"),
-			variable("person", "!variables.username.lowerAscii().startsWith('system:') && !variables.username.lowerAscii().startsWith('service:')"),
+			variable("person", "!variables.creator.lowerAscii().startsWith('system:') && !variables.creator.lowerAscii().startsWith('service:')"),
 		},
 		validations: []admissionregistrationv1.Validation{
 			forbidden(
@@ -74,20 +77,21 @@ func creatorRequired(l literals) rule {
 
 // mayNotSubmit refuses creators that cannot be anyone's submitter. Not asked are controllers (pod creators, delegating
 // controllers), whose objects belong to their owners' submitters, pods that have a controller, work that opted out of
-// identity, and kubelets with their static pods.
+// identity, and kubelets with their static pods. Whoever takes the opt-out off a template later is asked what its creator may
+// do: templates of suspended Jobs and of CronJobs can be edited, and their pods would then act for that creator.
 func mayNotSubmit(l literals) admissionregistrationv1.Validation {
 	ways := "let the platform team list the account under allowedSubmitterServiceAccounts, impersonate the user you submit for " +
 		"(kubectl --as, Impersonate-User), or label the pod template " + wire.LabelRole + ": " + wire.RoleNone + " if the work needs no identity"
 	return forbidden(
-		"request.operation != 'CREATE' ||\n"+
+		"(request.operation != 'CREATE' && !variables.optsIn) ||\n"+
 			"variables.person ||\n"+
-			"variables.username in "+l.submitters+" ||\n"+
-			"variables.username in "+l.controllers+" ||\n"+
+			"variables.creator in "+l.submitters+" ||\n"+
+			"variables.creator in "+l.controllers+" ||\n"+
 			"variables.role == '"+wire.RoleNone+"' ||\n"+
 			"(variables.pod && variables.controlled) ||\n"+
 			"(variables.pod && "+mirror+")",
 		"this creator may not submit work that acts for a person. Three ways out: "+ways,
-		"variables.username + ' may not submit work that acts for a person. Three ways out: "+ways+"'",
+		"variables.creator + ' may not submit work that acts for a person. Three ways out: "+ways+"'",
 	)
 }
 
