@@ -88,6 +88,9 @@ func (w *world) start() {
 	if w.before, w.err = w.live(ctx, "before"); w.err != nil {
 		return
 	}
+	if w.err = w.makeSpaces(ctx); w.err != nil {
+		return
+	}
 	if w.in, w.err = install.Start(ctx, w.cp, install.Options{Out: os.Stderr, Values: values, LogLevel: "debug"}); w.err != nil {
 		return
 	}
@@ -120,15 +123,20 @@ func redteam(t *testing.T) *world {
 	return &shared
 }
 
-// furnish makes namespaces, accounts and grants.
-func (w *world) furnish(ctx context.Context) error {
-	root := w.root()
+// makeSpaces makes the namespaces. The chart makes objects in that of a listed publisher, so they come before it.
+func (w *world) makeSpaces(ctx context.Context) error {
 	for name, labels := range spaces() {
-		a := root.do(ctx, http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": name, "labels": labels}})
+		a := w.root().do(ctx, http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": name, "labels": labels}})
 		if a.code != http.StatusCreated {
 			return fmt.Errorf("making namespace %s: %s", name, a.message)
 		}
 	}
+	return nil
+}
+
+// furnish makes accounts and grants.
+func (w *world) furnish(ctx context.Context) error {
+	root := w.root()
 	for name := range spaces() {
 		if err := w.cp.AwaitServiceAccount(ctx, name); err != nil {
 			return err

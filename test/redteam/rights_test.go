@@ -88,3 +88,8 @@ func (c *client) account(ctx context.Context, account string) error {
 	}
 	return nil
 }
+
+// may asks until a client may do something.
+func may(w *world, c *client, namespace, verb, group, resource string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) { return w.may(ctx, c, namespace, verb, group, resource), nil }
+}
