@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 )
@@ -50,6 +52,28 @@ func (d *door) admit(method string) error {
 	}
 	d.metrics.unknownMethods.Inc()
 	return status.Error(codes.PermissionDenied, "this connector takes health events and nothing else")
+}
+
+// bodyIn is what a call may take until its message is there, if its caller set no nearer deadline.
+const bodyIn = 10 * time.Second
+
+// knock is asked before a call's message is read. It turns away what the interceptors would, without waiting for a message
+// that may never end, and gives calls without a near deadline one: a caller that opens a call and never ends its message
+// would hold a stream for ever. Callers that set one, as publishers do, cost nothing. Health watches live on.
+func (d *door) knock(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if err := d.admit(info.FullMethodName); err != nil {
+		return ctx, err
+	}
+	if info.FullMethodName == healthv1.Health_Watch_FullMethodName {
+		return ctx, nil
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= bodyIn {
+		return ctx, nil
+	}
+	// The call's own context is ended by gRPC with the call, and takes this one along.
+	ctx, cancel := context.WithTimeout(ctx, bodyIn)
+	context.AfterFunc(ctx, cancel)
+	return ctx, nil
 }
 
 func (d *door) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {

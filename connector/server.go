@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/tap"
 	"k8s.io/utils/clock"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
@@ -36,8 +35,6 @@ type Limits struct {
 const (
 	// handshakeIn is what a new connection may take until it speaks HTTP/2, TLS included.
 	handshakeIn = 5 * time.Second
-	// bodyIn is what a call may take until its message is there, if its caller set no nearer deadline.
-	bodyIn = 10 * time.Second
 	// A client may ping this often, calls or not; the server asks whether a silent client is still there.
 	pingLeast  = 10 * time.Second
 	aliveEvery = time.Minute
@@ -104,27 +101,12 @@ func newGRPC(o ServerOptions) *grpc.Server {
 	return grpc.NewServer(
 		grpc.Creds(newTransport(o.TLS, o.NewBucket)),
 		grpc.UnaryInterceptor(d.interceptUnary), grpc.StreamInterceptor(d.interceptStream), grpc.UnknownServiceHandler(d.strangers),
-		grpc.InTapHandle(hurry),
+		grpc.InTapHandle(d.knock),
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams),
 		grpc.ConnectionTimeout(handshakeIn), grpc.KeepaliveParams(alive),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes), grpc.SharedWriteBuffer(true), grpc.WaitForHandlers(true),
 	)
-}
-
-// hurry gives calls without a near deadline one, before their message is read: a caller that opens a call and never ends its
-// message would hold a stream for ever. Callers that set one, as publishers do, cost nothing. Health watches live on.
-func hurry(ctx context.Context, info *tap.Info) (context.Context, error) {
-	if info.FullMethodName == healthv1.Health_Watch_FullMethodName {
-		return ctx, nil
-	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= bodyIn {
-		return ctx, nil
-	}
-	// The call's own context is ended by gRPC with the call, and takes this one along.
-	ctx, cancel := context.WithTimeout(ctx, bodyIn)
-	context.AfterFunc(ctx, cancel)
-	return ctx, nil
 }
 
 // announce tells health clients whether batches are taken.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
 // row is one row of the truth table in docs/connector.md: who calls with what, and all that must come of it.
@@ -206,27 +207,32 @@ func marked(err error) bool {
 // TestTheCallersOwnDeadline is row 6: the review was cut short by the caller, which is no outage.
 func TestTheCallersOwnDeadline(t *testing.T) {
 	t.Parallel()
-	g := start(t, nodebinding.Socket)
-	desk := g.server.o.Desk
 	for name, tc := range map[string]struct {
-		end  func(context.Context) (context.Context, context.CancelFunc)
-		code codes.Code
+		cause    error
+		failOpen bool
+		code     codes.Code
+		kept     []string
 	}{
-		"its deadline": {func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, 0) }, codes.DeadlineExceeded},
-		"hanging up": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			c, f := context.WithCancel(ctx)
-			f()
-			return c, f
-		}, codes.Canceled},
+		"its deadline":                {context.DeadlineExceeded, false, codes.DeadlineExceeded, nil},
+		"hanging up":                  {context.Canceled, false, codes.Canceled, nil},
+		"its deadline, and fail-open": {context.DeadlineExceeded, true, codes.OK, []string{own}},
 	} {
-		ctx, cancel := tc.end(incoming(t.Context(), impatient(g)))
-		_, err := desk.HealthEventOccurredV1(ctx, batchOf(""))
-		cancel()
-		if status.Code(err) != tc.code || marked(err) {
-			t.Errorf("%s: %v, want %s without ErrorInfo", name, err, tc.code)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, nodebinding.Socket, func(s *setup) { s.Reviewer, s.Rules.FailOpen = cut{tc.cause}, tc.failOpen })
+			err := g.call(t, bearer(minted(1)), "")
+			decision := ""
+			if tc.failOpen {
+				decision = "node_local"
+			}
+			checkRow(t, g, row{code: tc.code, kept: tc.kept, violations: map[string]float64{"validator_timeout": 1}, decision: decision}, err)
+		})
 	}
-	if diff := cmp.Diff(map[string]float64{"validator_timeout": 2}, g.counts(t, "platform_connector_auth_violations_total")); diff != "" {
-		t.Errorf("violations (-want +got):\n%s", diff)
-	}
+}
+
+// cut is a reviewer whose callers do not wait.
+type cut struct{ cause error }
+
+func (c cut) Review(context.Context, string, *tokenreview.Bucket) (tokenreview.Verdict, error) {
+	return tokenreview.Verdict{}, &tokenreview.Error{Reason: tokenreview.ValidatorTimeout, Cause: c.cause}
 }
