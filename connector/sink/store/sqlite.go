@@ -19,7 +19,8 @@ import (
 )
 
 // OpenSQLite opens the file and makes it if it is not there, with mode 0600 in a directory of mode 0700. A symlink in its
-// place is refused, and so are a file or a directory that others have rights to. A stored batch is durable when Deliver returns.
+// place is refused, and so are a file that others have rights to and a directory that others can write to. A stored batch is durable when
+// Deliver returns.
 func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := private(path); err != nil {
 		return nil, err
@@ -62,8 +63,10 @@ func private(path string) error {
 		return fmt.Errorf("look at the store's directory: %w", err)
 	case !info.IsDir():
 		return fmt.Errorf("%s is a symlink or no directory", dir)
+	case info.Mode().Perm()&0o002 != 0:
+		return fmt.Errorf("%s has mode %#o; others must not be able to write to it", dir, info.Mode().Perm())
 	case info.Mode().Perm()&0o007 != 0:
-		return fmt.Errorf("%s has mode %#o; others must have no rights to it", dir, info.Mode().Perm())
+		_ = os.Chmod(dir, info.Mode().Perm()&^0o077) // works on a hostPath, which is ours, and not on a volume of the cluster's
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

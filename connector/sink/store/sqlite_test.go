@@ -27,12 +27,13 @@ func TestTheFileIsTheOwnersAlone(t *testing.T) {
 		spoil func(path string)
 		want  string
 	}{
-		"as it was made":                {func(string) {}, ""},
-		"in a path with odd characters": {func(string) {}, ""},
-		"a directory open to others":    {func(path string) { must(os.Chmod(filepath.Dir(path), 0o755)) }, "others must have no rights"},
-		"a file that others can read":   {func(path string) { must(os.Chmod(path, 0o644)) }, "must have 0600"},
-		"a file that is a symlink":      {func(path string) { must(os.Rename(path, path+"x")); must(os.Symlink(path+"x", path)) }, "no symlinks"},
-		"a log that is a symlink":       {func(path string) { must(os.Symlink("/dev/null", path+"-wal")) }, "no symlinks"},
+		"as it was made":                 {func(string) {}, ""},
+		"in a path with odd characters":  {func(string) {}, ""},
+		"a directory as a kubelet makes": {func(path string) { must(os.Chmod(filepath.Dir(path), 0o755)) }, ""},
+		"a directory open to others":     {func(path string) { must(os.Chmod(filepath.Dir(path), 0o777)) }, "others must not be able to write"},
+		"a file that others can read":    {func(path string) { must(os.Chmod(path, 0o644)) }, "must have 0600"},
+		"a file that is a symlink":       {func(path string) { must(os.Rename(path, path+"x")); must(os.Symlink(path+"x", path)) }, "no symlinks"},
+		"a log that is a symlink":        {func(path string) { must(os.Symlink("/dev/null", path+"-wal")) }, "no symlinks"},
 		"a directory that is a symlink": {func(path string) {
 			dir := filepath.Dir(path)
 			must(os.Rename(dir, dir+"x"))
@@ -60,6 +61,9 @@ func TestTheFileIsTheOwnersAlone(t *testing.T) {
 			case tc.want == "":
 				must(err)
 				must(s.Close())
+				if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
+					t.Errorf("the directory is %v, %v", info.Mode(), err)
+				}
 			case err == nil:
 				must(s.Close())
 				t.Error("it opens")

@@ -1,0 +1,106 @@
+package forward
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/connector/sink"
+)
+
+const (
+	// messageMost is the size of one call's events: gRPC's servers take 4 MiB unless told otherwise.
+	messageMost = 4<<20 - 16<<10
+	// tokenMost is the size of a token; a connector takes no longer one.
+	tokenMost = 8 << 10
+	// quoteMost is how much of the other side's words goes into an error.
+	quoteMost = 200
+)
+
+// keyOf is the idempotency key to send; the package's comment says what of.
+func keyOf(b sink.Batch) (string, error) {
+	h := sha256.New()
+	part := func(s string) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
+		h.Write([]byte(s))
+	}
+	if b.Caller.PodUID != "" && b.Key != "" {
+		part("publisher")
+		part(b.Caller.PodUID)
+		part(b.Key)
+		return encode(h.Sum(nil)), nil
+	}
+	part("batch")
+	part(b.Caller.Username)
+	part(b.Key)
+	part(strconv.FormatInt(b.Received.UnixNano(), 10))
+	for i, e := range b.Events {
+		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(e)
+		if err != nil {
+			return "", fmt.Errorf("encode event %d: %w", i, err)
+		}
+		part(string(raw))
+	}
+	return encode(h.Sum(nil)), nil
+}
+
+func encode(sum []byte) string { return "lanyard." + base64.RawURLEncoding.EncodeToString(sum) }
+
+// partKey tells the parts of a batch apart.
+func partKey(key string, part int) string {
+	if part == 0 {
+		return key
+	}
+	return key + "." + strconv.Itoa(part)
+}
+
+// split cuts a batch into parts that are not larger than most, as far as an event alone is not. Which parts there are depends on the
+// events alone, so that a repetition has the same ones.
+func split(events []*healtheventv1.HealthEvent, most int) [][]*healtheventv1.HealthEvent {
+	var parts [][]*healtheventv1.HealthEvent
+	from, size := 0, 0
+	for i, e := range events {
+		n := proto.Size(e) + 8
+		if i > from && size+n > most {
+			parts = append(parts, events[from:i])
+			from, size = i, 0
+		}
+		size += n
+	}
+	return append(parts, events[from:])
+}
+
+// readToken reads a token and says what is wrong with a file that holds none, without showing it.
+func readToken(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimRight(string(raw), "\r\n")
+	clean := token != "" && len(token) <= tokenMost
+	for i := range len(token) {
+		clean = clean && token[i] > ' ' && token[i] <= '~'
+	}
+	if !clean {
+		return "", fmt.Errorf("the file %s holds no token", path)
+	}
+	return token, nil
+}
+
+// redacted shortens what the other side says, and takes our own token out of it.
+func redacted(s, token string) string {
+	if token != "" {
+		s = strings.ReplaceAll(s, token, "[token]")
+	}
+	if len(s) > quoteMost {
+		s = s[:quoteMost]
+	}
+	return s
+}
