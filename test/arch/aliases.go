@@ -59,11 +59,11 @@ func wellKnown(full string) string {
 	return ""
 }
 
-// aliasNeeded says whether a package's own name would not do: it is a version, it differs from the path's last element,
+// aliasNeeded says whether a package's own name would not do: it is a version or "lib", it differs from the path's last element,
 // it belongs to the standard library or another import too, or the file declares that name itself.
 func aliasNeeded(f *GoFile, full string) bool {
 	base := path.Base(full)
-	if regexp.MustCompile(`^v[0-9]|[-.]`).MatchString(base) || token.IsKeyword(base) {
+	if regexp.MustCompile(`^v[0-9]|^lib$|[-._]`).MatchString(base) || token.IsKeyword(base) {
 		return true
 	}
 	for _, other := range f.Imports() {

@@ -12,7 +12,7 @@ const (
 	words kind = "words"      // api/...: words that cross a process; imports nothing of ours
 	pure  kind = "pure room"  // decides from its arguments alone
 	desk  kind = "front desk" // speaks a protocol or to a person
-	aid   kind = "internal"   // shared by front desks
+	aid   kind = "internal"   // shared by front desks; delegation too, whose stores speak to databases
 	sdk   kind = "client"     // what others import
 	door  kind = "program"    // cmd/...
 	tool  kind = "tool"       // programs of the build; nothing imports them
@@ -25,9 +25,9 @@ const (
 func rooms() map[string]kind {
 	return map[string]kind{
 		"api":    words,
-		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure, "delegation": pure,
+		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure,
 		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
-		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
+		"internal": aid, "delegation": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
 		"client": sdk, "cmd": door, "test": trial,
 	}
 }

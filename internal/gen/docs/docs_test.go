@@ -121,3 +121,78 @@ func TestSubcommands(t *testing.T) {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 }
+
+// TestTheHandbookNamesEveryPolicy holds admission.md against the chart's policies.
+func TestTheHandbookNamesEveryPolicy(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join(root, "charts/lanyard/templates/policies.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handbook, err := os.ReadFile(filepath.Join(root, "docs/admission.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^  name: (lanyard-[a-z-]+)$`).FindAllStringSubmatch(string(source), -1)
+	if len(names) == 0 {
+		t.Fatal("the chart has no policies; has the template moved?")
+	}
+	for _, m := range names {
+		if !strings.Contains(string(handbook), "`"+m[1]+"`") {
+			t.Errorf("docs/admission.md does not name policy %s", m[1])
+		}
+	}
+}
+
+// TestNoLinkLeadsNowhere follows the relative links of every page.
+func TestNoLinkLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "charts/*/*.md"} {
+		more, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range more {
+			rel, err := filepath.Rel(root, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages = append(pages, rel)
+		}
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)\s]*)?\)`).FindAllStringSubmatch(string(text), -1) {
+			target := filepath.Join(root, page)
+			if m[1] != "" {
+				target = filepath.Join(root, filepath.Dir(page), m[1])
+			}
+			if !leads(target, m[2]) {
+				t.Errorf("%s: link %s%s leads nowhere", page, m[1], m[2])
+			}
+		}
+	}
+}
+
+// leads says whether a file exists and, if it is asked for one, has the heading that an anchor means.
+func leads(file, anchor string) bool {
+	info, err := os.Stat(file)
+	if err != nil || anchor == "" || info.IsDir() {
+		return err == nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return false
+	}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		words := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		if "#"+strings.ReplaceAll(words, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}

@@ -8,31 +8,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/lanyard-k8s/lanyard/connector"
 	"github.com/lanyard-k8s/lanyard/webhook"
 )
 
-// metricsPage lists every series that the webhook registers. They all exist from the start, so a registry knows them.
+// metricsPage lists every series of every program.
 func metricsPage(string) ([]byte, error) {
-	reg := prometheus.NewRegistry()
-	if _, err := webhook.NewMetrics(reg); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
-	families, err := reg.Gather()
-	if err != nil {
-		return nil, fmt.Errorf("gather metrics: %w", err)
-	}
 	var b strings.Builder
-	b.WriteString("# Metrics\n\n" + mark + "\n\nWhat the webhook serves on `/metrics`, besides the Go runtime's and the process's own. " +
-		"No label holds a namespace or a name. [operations.md](../operations.md#metrics-and-alerts) says what to watch.\n\n")
+	b.WriteString("# Metrics\n\n" + mark + "\n\nWhat the programs serve on `/metrics`, besides the Go runtime's and the process's own. " +
+		"No label holds the name of a namespace or a pod. [operations.md](../operations.md#metrics-and-alerts) says what to watch.\n")
+	for _, program := range []struct {
+		title    string
+		register func(prometheus.Registerer) error
+	}{
+		{"Webhook", func(r prometheus.Registerer) error { _, err := webhook.NewMetrics(r); return err }},
+		{"Connector (not released yet)", func(r prometheus.Registerer) error { _, err := connector.NewMetrics(r); return err }},
+	} {
+		reg := &catalogue{Registry: prometheus.NewRegistry()}
+		if err := program.register(reg); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+		families, err := reg.families()
+		if err != nil {
+			return nil, fmt.Errorf("gather metrics: %w", err)
+		}
+		b.WriteString("\n## " + program.title + "\n\n")
+		writeFamilies(&b, families)
+	}
+	return []byte(b.String()), nil
+}
+
+func writeFamilies(b *strings.Builder, families []*dto.MetricFamily) {
 	b.WriteString(row("metric", "type", "labels", "meaning") + row("---", "---", "---", "---"))
 	for _, f := range families {
 		b.WriteString(row("`"+f.GetName()+"`", strings.ToLower(f.GetType().String()), labelsOf(f), cell(f.GetHelp())))
 	}
-	b.WriteString("\n## Values of the labels\n\n" + row("label", "values that exist from the start") + row("---", "---"))
+	b.WriteString("\n" + row("label", "values that exist from the start") + row("---", "---"))
 	for _, v := range labelValues(families) {
 		b.WriteString(v)
 	}
-	return []byte(b.String()), nil
 }
 
 func labelsOf(f *dto.MetricFamily) string {
@@ -40,6 +54,7 @@ func labelsOf(f *dto.MetricFamily) string {
 	for _, l := range f.GetMetric()[0].GetLabel() {
 		names = append(names, "`"+l.GetName()+"`")
 	}
+	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
@@ -49,7 +64,7 @@ func labelValues(families []*dto.MetricFamily) []string {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if v := "`" + l.GetValue() + "`"; !slices.Contains(values[l.GetName()], v) {
+				if v := "`" + l.GetValue() + "`"; l.Value != nil && !slices.Contains(values[l.GetName()], v) {
 					values[l.GetName()] = append(values[l.GetName()], v)
 				}
 			}
