@@ -9,14 +9,15 @@ import (
 
 // rule is a policy before it is put into the API's words.
 type rule struct {
-	name        string
-	jobsOnly    bool // needs the exchange
-	match       []admissionregistrationv1.NamedRuleWithOperations
-	conditions  []admissionregistrationv1.MatchCondition
-	variables   []admissionregistrationv1.Variable
-	validations []admissionregistrationv1.Validation
-	namespaces  *metav1.LabelSelector // nil: every namespace
-	actions     []admissionregistrationv1.ValidationAction
+	name          string
+	jobsOnly      bool // needs the exchange
+	connectorOnly bool // needs the socket connector's name
+	match         []admissionregistrationv1.NamedRuleWithOperations
+	conditions    []admissionregistrationv1.MatchCondition
+	variables     []admissionregistrationv1.Variable
+	validations   []admissionregistrationv1.Validation
+	namespaces    *metav1.LabelSelector // nil: every namespace
+	actions       []admissionregistrationv1.ValidationAction
 }
 
 // policy writes the rule as API objects. Fields that the API server would default are written out, so that an installed

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -77,44 +78,57 @@ type decision = validating.PolicyDecision
 type question struct {
 	user      string // "alice" if empty
 	groups    []string
+	extra     map[string][]string
 	admin     bool
 	namespace map[string]string // the namespace's labels
 	in        string            // the namespace; "team" if empty
 	resource  string            // with a subresource after "/"; taken from the kind if empty
-	object    string            // YAML
+	object    string            // YAML; without it, it is a DELETE of the old one
 	old       string            // YAML of the old object, which makes it an UPDATE
 }
 
 // ask evaluates the question and returns the refusals.
 func ask(t *testing.T, v validating.Validator, q question) []decision {
 	t.Helper()
+	versioned := q.attributes(t)
+	namespace := &corev1.Namespace{}
+	namespace.Name, namespace.Labels = versioned.GetNamespace(), q.namespace
+	result := v.Validate(context.Background(), versioned.GetResource(), versioned, nil, namespace, celconfig.RuntimeCELCostBudget, admins(q.admin))
+	return slices.DeleteFunc(result.Decisions, func(d validating.PolicyDecision) bool { return d.Action == validating.ActionAdmit })
+}
+
+// attributes puts the question into the API server's words.
+func (q question) attributes(t *testing.T) *admission.VersionedAttributes {
+	t.Helper()
 	object, old := parse(t, q.object), parse(t, q.old)
-	gvk := object.GroupVersionKind()
-	gvr, sub := resourceOf(gvk, q.resource)
-	in, name := q.in, q.user
-	if in == "" {
-		in = "team"
-	}
-	if name == "" {
-		name = "alice"
-	}
-	operation, oldObject := admission.Create, runtime.Object(nil)
+	var newObject, oldObject runtime.Object // a nil of a type is not nil
+	operation, either := admission.Create, object
 	if old != nil {
 		operation, oldObject = admission.Update, old
 	}
-	if gvk.Kind == "Namespace" {
+	if object != nil {
+		newObject = object
+	} else {
+		operation, either = admission.Delete, old
+	}
+	gvk := either.GroupVersionKind()
+	gvr, sub := resourceOf(gvk, q.resource)
+	in, name := cmp.Or(q.in, "team"), cmp.Or(q.user, "alice")
+	if gvk.Kind == "Namespace" || gvk.Kind == "Node" {
 		in = ""
 	}
-	attributes := admission.NewAttributesRecord(object, oldObject, gvk, in, object.GetName(), gvr, sub, operation, nil, false,
-		&user.DefaultInfo{Name: name, Groups: q.groups})
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: gvk, VersionedObject: admission.NewLazyObject(object)}
+	versioned := &admission.VersionedAttributes{
+		Attributes: admission.NewAttributesRecord(newObject, oldObject, gvk, in, either.GetName(), gvr, sub, operation, nil, false,
+			&user.DefaultInfo{Name: name, Groups: q.groups, Extra: q.extra}),
+		VersionedKind: gvk,
+	}
+	if newObject != nil {
+		versioned.VersionedObject = admission.NewLazyObject(newObject)
+	}
 	if oldObject != nil {
 		versioned.VersionedOldObject = admission.NewLazyObject(oldObject)
 	}
-	namespace := &corev1.Namespace{}
-	namespace.Name, namespace.Labels = in, q.namespace
-	result := v.Validate(context.Background(), gvr, versioned, nil, namespace, celconfig.RuntimeCELCostBudget, admins(q.admin))
-	return slices.DeleteFunc(result.Decisions, func(d validating.PolicyDecision) bool { return d.Action == validating.ActionAdmit })
+	return versioned
 }
 
 // admins answers the platform admins' check with itself and refuses every other.

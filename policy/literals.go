@@ -24,6 +24,8 @@ type literals struct {
 	controllers       string // pod creators and delegating controllers
 	submitters        string
 	excluded          string // namespaces that are never managed
+	socketConnector   string
+	foreignConditions string
 
 	excludedNamespaces []string
 	reservedActions    []admissionregistrationv1.ValidationAction
@@ -46,6 +48,8 @@ func literalsOf(s Settings) literals {
 		controllers:        text(s.controllers()),
 		submitters:         text(sorted(list(s.Submitters))),
 		excluded:           text(sorted(list(s.ExcludedNamespaces))),
+		socketConnector:    text(s.SocketConnector),
+		foreignConditions:  text(sorted(list(s.ForeignConditions))),
 		excludedNamespaces: sorted(list(s.ExcludedNamespaces)),
 		reservedActions:    s.reservedActions(),
 		stamped:            s.stamped(),

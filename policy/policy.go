@@ -9,6 +9,8 @@ package policy
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
 )
 
 // The names of the policies; each binding has its policy's name. They never change: alerts, documents and the drift check
@@ -23,6 +25,7 @@ const (
 	CreatorRequired   = "lanyard-creator-required"
 	BindingMetadata   = "lanyard-binding-metadata"
 	RoleWithoutRight  = "lanyard-role-without-right"
+	NodeStatus        = wire.PolicyNodeStatus
 )
 
 // Policy is a policy with the binding that puts it into force.
@@ -32,11 +35,11 @@ type Policy struct {
 }
 
 // All returns every policy that the settings call for, in a fixed order. Without jobs the policies of the creator stamp
-// are left out; the others always stand.
+// are left out, and without the socket connector's name the policy that fences it; the others always stand.
 func All(s Settings) []Policy {
 	var all []Policy
 	for _, r := range rules(literalsOf(s)) {
-		if r.jobsOnly && !s.Jobs {
+		if (r.jobsOnly && !s.Jobs) || (r.connectorOnly && s.SocketConnector == "") {
 			continue
 		}
 		all = append(all, r.policy())
@@ -56,5 +59,6 @@ func rules(l literals) []rule {
 		injectedLabel(l),
 		reservedNames(l),
 		roleWithoutRight(l),
+		nodeStatus(l),
 	}
 }

@@ -23,18 +23,25 @@ func TestAllNamesAndActions(t *testing.T) {
 			change: func(*Settings) {},
 			want: map[string][]admissionregistrationv1.ValidationAction{
 				ReservedNames: denied, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
-				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned,
+				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned, NodeStatus: denied,
 			},
 		},
 		"audit loosens the reserved names alone": {
 			change: func(s *Settings) { s.Mode = Audit },
 			want: map[string][]admissionregistrationv1.ValidationAction{
 				ReservedNames: audited, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
-				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned,
+				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned, NodeStatus: denied,
 			},
 		},
 		"an unknown mode refuses": {
 			change: func(s *Settings) { s.Mode = ""; s.Jobs = false },
+			want: map[string][]admissionregistrationv1.ValidationAction{
+				ReservedNames: denied, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
+				RoleWithoutRight: warned, NodeStatus: denied,
+			},
+		},
+		"without the connector's name it is not fenced": {
+			change: func(s *Settings) { s.SocketConnector, s.Jobs = "", false },
 			want: map[string][]admissionregistrationv1.ValidationAction{
 				ReservedNames: denied, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
 				RoleWithoutRight: warned,
@@ -63,6 +70,7 @@ func TestEveryPolicyCompilesAndFailsClosed(t *testing.T) {
 	t.Parallel()
 	off := defaults()
 	off.PublisherAudience, off.JobAudience, off.Publishers, off.Kinds, off.Delegating = "", "", nil, nil, nil
+	off.ForeignConditions = nil
 	for name, s := range map[string]Settings{"with everything": defaults(), "with nothing listed": off} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

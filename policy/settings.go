@@ -44,6 +44,8 @@ type Settings struct {
 	Delegating         []Controller `json:"delegating"`         // controllers that create job kinds for a parent
 	Submitters         []string     `json:"submitters"`         // usernames of service accounts that may submit
 	ExcludedNamespaces []string     `json:"excludedNamespaces"` // never managed, whatever their labels say; the release's own among them
+	SocketConnector    string       `json:"socketConnector"`    // the socket connector's username; empty: not known, and not fenced
+	ForeignConditions  []string     `json:"foreignConditions"`  // condition types that the socket connector leaves alone, besides the kubelet's
 }
 
 // resource is the kind's resource name, guessed from its kind when the row does not give one.

@@ -24,6 +24,8 @@ func defaults() Settings {
 		}},
 		Submitters:         []string{"system:serviceaccount:ci:runner"},
 		ExcludedNamespaces: []string{"kube-system", "kube-public", "kube-node-lease", "lanyard"},
+		SocketConnector:    connectorAccount,
+		ForeignConditions:  []string{"KernelDeadlock", "Another.Owner"},
 	}
 }
 

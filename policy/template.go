@@ -23,7 +23,7 @@ func Template() (string, error) {
 	for _, r := range rules(templateLiterals()) {
 		if r.jobsOnly {
 			b.WriteString("{{- if $s.jobs }}\n")
-		}
+		} // connectorOnly rules always stand: the chart knows its own account
 		p := r.policy()
 		for _, object := range []any{p.Policy, p.Binding} {
 			tree, err := treeOf(object)
@@ -57,6 +57,8 @@ func templateLiterals() literals {
 		controllers:        action("controllers"),
 		submitters:         action("submitters"),
 		excluded:           action("excludedNamespaces"),
+		socketConnector:    action("socketConnector"),
+		foreignConditions:  action("foreignConditions"),
 		excludedNamespaces: []string{action("excludedNamespaces")},
 		reservedActions:    []admissionregistrationv1.ValidationAction{admissionregistrationv1.ValidationAction(action("reservedActions"))},
 		stamped:            []admissionregistrationv1.NamedRuleWithOperations{{ResourceNames: []string{action("stamped")}}},

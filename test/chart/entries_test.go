@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -135,33 +134,4 @@ func excludedBy(s *metav1.LabelSelector) []string {
 		}
 	}
 	return nil
-}
-
-func TestPermissions(t *testing.T) {
-	t.Parallel()
-	var got []string
-	for _, o := range render(t, "default", "--set", "jobs.namespaces={training}") {
-		var rules []rbacv1.PolicyRule
-		switch o.GetKind() {
-		case "ClusterRole":
-			rules = decode(t, o).(*rbacv1.ClusterRole).Rules
-		case "Role":
-			rules = decode(t, o).(*rbacv1.Role).Rules
-		}
-		for _, r := range rules {
-			got = append(got, strings.Join([]string{
-				o.GetName(), strings.Join(r.APIGroups, ","), strings.Join(r.Resources, ","), strings.Join(r.ResourceNames, ","), strings.Join(r.Verbs, ","),
-			}, " | "))
-		}
-	}
-	want := []string{
-		"lanyard-platform-admin | lanyard.dev | platform |  | administer",
-		"lanyard-uninstall | admissionregistration.k8s.io | mutatingwebhookconfigurations,validatingwebhookconfigurations | lanyard | get,delete",
-		"lanyard-test |  | pods |  | create",
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("permissions (-want +got):\n%s", diff)
-	}
 }

@@ -89,7 +89,11 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) []named {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, named{name: fmt.Sprintf("%s/%s.yaml", strings.ToLower(o.GetKind()), o.GetName()), text: string(text)})
+		name := o.GetName()
+		if ns := o.GetNamespace(); ns != "" && ns != Namespace {
+			name = ns + "/" + name
+		}
+		all = append(all, named{name: fmt.Sprintf("%s/%s.yaml", strings.ToLower(o.GetKind()), name), text: string(text)})
 	}
 	return all
 }

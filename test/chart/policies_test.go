@@ -37,6 +37,7 @@ func defaultSettings() policy.Settings {
 		Kinds:              []policy.Kind{jobRow()},
 		Delegating:         []policy.Controller{{Identity: "system:serviceaccount:kube-system:cronjob-controller", Parents: []string{"batch/CronJob"}}},
 		ExcludedNamespaces: []string{"kube-system", "kube-public", "kube-node-lease", "lanyard"},
+		SocketConnector:    "system:serviceaccount:" + Namespace + ":" + wire.AccountSocketConnector,
 	}
 }
 
@@ -50,6 +51,10 @@ func TestTheChartRendersThePoliciesOfTheCode(t *testing.T) {
 			s.Publishers = []string{"gpu/monitor", "lanyard/self-made", "gpu/another"}
 			s.PublisherAccounts = []string{"system:serviceaccount:lanyard:csp-health-monitor", "system:serviceaccount:lanyard:health-events-analyzer"}
 			s.Submitters = []string{"system:serviceaccount:ci:runner"}
+		},
+		"deployment": func(s *policy.Settings) {
+			s.PublisherAccounts = []string{"system:serviceaccount:lanyard:csp-health-monitor", "system:serviceaccount:tools:csp.monitor"}
+			s.ForeignConditions = []string{"KernelDeadlock", "ReadonlyFilesystem"}
 		},
 		"disabled": func(s *policy.Settings) { s.Jobs, s.PublisherAudience, s.JobAudience = false, "", "" },
 		"job-kinds": func(s *policy.Settings) {

@@ -24,6 +24,11 @@ type refusal struct {
 	Says         string         `json:"says"`
 	Config       map[string]any `json:"config"`
 	ConfigAt     string         `json:"configAt"`
+	Auth         map[string]any `json:"auth"`
+	AuthAt       string         `json:"authAt"`
+	Settings     map[string]any `json:"settings"`
+	SettingsAt   string         `json:"settingsAt"`
+	Role         string         `json:"role"`
 	TemplateOnly bool           `json:"templateOnly"`
 	SchemaOnly   bool           `json:"schemaOnly"`
 }

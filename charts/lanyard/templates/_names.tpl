@@ -15,6 +15,17 @@ app.kubernetes.io/part-of: lanyard
 app.kubernetes.io/component: webhook
 {{- end }}
 
+{{/* The same for the connector's pods, of either role. */}}
+{{- define "lanyard.socket.selector" -}}
+app.kubernetes.io/part-of: lanyard
+app.kubernetes.io/component: connector
+{{- end }}
+
+{{- define "lanyard.deployment.selector" -}}
+app.kubernetes.io/part-of: lanyard
+app.kubernetes.io/component: connector-deployment
+{{- end }}
+
 {{- define "lanyard.image" -}}
 {{- if .Values.image.digest -}}
 {{ printf "%s@%s" .Values.image.repository .Values.image.digest | quote }}
@@ -46,6 +57,11 @@ runAsUser: 65532
 runAsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
+{{- end }}
+
+{{/* The Secret with the certificate of the connector's Deployment. */}}
+{{- define "lanyard.deployment.tlsSecret" -}}
+{{- if .Values.certManager.enabled }}lanyard-connector-tls{{ else }}{{ .Values.certs.connectorSecret }}{{ end }}
 {{- end }}
 
 {{/* The Secret with the webhook's certificate. */}}

@@ -17,15 +17,17 @@ WARNING: the policies are off. The API server refuses nothing by itself; only th
 WARNING: global.platformConnectorAuth.enabled is false. Publishers get no token, and any caller that reaches the connector's
 socket may name any node. This is not a supported production configuration.
 {{ end }}
+{{- include "lanyard.notes.connector" . }}
 {{- if not .Values.exchange.enabled }}
 exchange.enabled is false: no job gets a subject token, and creators are not stamped.
 {{ end }}
 {{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.apiServerCIDRs) }}
-WARNING: networkPolicy.apiServerCIDRs is empty, so anyone in the cluster may reach the webhook's port. A forged review earns
-nothing, but a list of the API servers' addresses keeps strangers out.
+WARNING: networkPolicy.apiServerCIDRs is empty, so anyone in the cluster may reach the webhook's port, and the connectors may
+reach any address. A forged review earns nothing, but a list of the API servers' addresses keeps strangers out.
 {{ end }}
 {{- if not .Values.certManager.enabled }}
-cert-manager is not used: renew Secret {{ .Values.certs.existingSecret }} and certs.caBundle yourself, in time and together.
+cert-manager is not used: renew Secret {{ .Values.certs.existingSecret }} and certs.caBundle yourself, in time and together
+{{- if .Values.connector.deployment.enabled }}, and Secret {{ .Values.certs.connectorSecret }}{{ end }}.
 {{ end }}
 {{- if ne ($auth.audience | default "") "platform-connector.nvsentinel.nvidia.com" }}{{ if $auth.enabled }}
 The publishers' audience is {{ $auth.audience }}. Changing an audience has an order (connector and publishers): see
@@ -55,7 +57,7 @@ labels no namespace:
 
 Look around:
 
-  kubectl -n {{ $ns }} get pods,certificates
+  kubectl -n {{ $ns }} get pods{{ if .Values.certManager.enabled }},certificates{{ end }}
   kubectl get validatingadmissionpolicies -l app.kubernetes.io/part-of=lanyard
 {{- if and (or .Values.tests.namespace .Values.jobs.namespaces) .Values.exchange.enabled (ne .Values.admission.mode "audit") }}
   helm -n {{ $ns }} test {{ .Release.Name }}

@@ -87,6 +87,8 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
   "reservedActions" (eq .Values.admission.mode "audit" | ternary (list "Audit" "Warn") (list "Deny"))
   "stamped" $stamped
   "kinds" $kinds
+  "socketConnector" (printf "system:serviceaccount:%s:lanyard-connector" .Release.Namespace)
+  "foreignConditions" (sortAlpha .Values.connector.foreignConditions | uniq)
 }}
 {{- $settings | toJson }}
 {{- end }}
