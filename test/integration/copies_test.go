@@ -68,6 +68,27 @@ func TestCopyOfAJobsPod(t *testing.T) {
 	}
 }
 
+// TestExportOfAnInjectedPod is created again by somebody else from what kubectl prints of it: nothing is added twice, and the
+// stamp is the other person's.
+func TestExportOfAnInjectedPod(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	pod := makePod(t, as(t, "alice"), p.namespace, asPublisher())
+	exported := p.alice.must(t, "", "get", "pod/"+pod.Name, "-o", "yaml")
+	p.bob.must(t, exported, "replace", "--force", "-f", "-")
+	got, err := admin(t).CoreV1().Pods(p.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.UID == pod.UID {
+		t.Error("the pod was not created again")
+	}
+	identified(t, got, "bob")
+	if diff := cmp.Diff(pod.Spec, got.Spec); diff != "" {
+		t.Errorf("the pod has changed on its way (-first +second):\n%s", diff)
+	}
+}
+
 // TestCopyIntoAnotherNamespace takes a job's pod where nothing is managed: only the platform's own audience stays behind.
 func TestCopyIntoAnotherNamespace(t *testing.T) {
 	t.Parallel()

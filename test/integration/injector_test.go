@@ -125,3 +125,45 @@ func (i *injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(review) // a client that has gone away needs no answer
 }
+
+// mutate has a MutatingAdmissionPolicy apply a JSONPatch to the pods of a namespace that have one container, and waits until
+// it does.
+func mutate(t *testing.T, namespace, patch string) {
+	t.Helper()
+	client := admin(t).AdmissionregistrationV1()
+	name := "sidecar-" + namespace
+	_, err := client.MutatingAdmissionPolicies().Create(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{wire.LabelNamespaceName: namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				}}},
+			},
+			MatchConditions:    []admissionregistrationv1.MatchCondition{{Name: "alone", Expression: "size(object.spec.containers) == 1"}},
+			Mutations:          []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch}}},
+			ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		restore(t, client.MutatingAdmissionPolicies().Delete(context.Background(), name, metav1.DeleteOptions{}))
+	})
+	_, err = client.MutatingAdmissionPolicyBindings().Create(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		restore(t, client.MutatingAdmissionPolicyBindings().Delete(context.Background(), name, metav1.DeleteOptions{}))
+	})
+	eventually(t, "the policy adds its container", func(ctx context.Context) (bool, error) {
+		pod, err := admin(t).CoreV1().Pods(namespace).Create(ctx, newPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil && len(pod.Spec.Containers) > 1, err
+	})
+}

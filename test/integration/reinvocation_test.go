@@ -53,6 +53,20 @@ func TestSidecarOfAnotherInjector(t *testing.T) {
 	}
 }
 
+// TestSidecarOfAMutatingPolicy has the API server itself add the container: such policies come before webhooks.
+func TestSidecarOfAMutatingPolicy(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	mutate(t, namespace, `[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "sidecar", image: "registry.example/sidecar:1"}}]`)
+	pod := makePod(t, editor(t, "alice", namespace), namespace)
+	if diff := cmp.Diff([]string{"main", "sidecar"}, tokenIn(pod, wire.VolumeJob)); diff != "" {
+		t.Errorf("containers with the token (-want +got):\n%s", diff)
+	}
+	if twice := doubled(pod); len(twice) > 0 {
+		t.Errorf("doubled: %q", twice)
+	}
+}
+
 // TestAccountSwappedByAnInjector has another webhook give a pod another service account after ours has looked at it.
 func TestAccountSwappedByAnInjector(t *testing.T) {
 	t.Parallel()

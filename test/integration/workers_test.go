@@ -94,6 +94,20 @@ func TestJobRunsToItsEnd(t *testing.T) {
 	})
 }
 
+// TestOrphansStay deletes a job but not its pods, which the garbage collector then takes the owner off.
+func TestOrphansStay(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	alice := editor(t, "alice", namespace)
+	makeJob(t, alice, namespace, newJob("orphaning"))
+	pod := podOf(t, namespace, "orphaning")
+	accepted(t, alice.BatchV1().Jobs(namespace).Delete(t.Context(), "orphaning", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
+	eventually(t, "the pod has no owner", func(ctx context.Context) (bool, error) {
+		got, err := alice.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		return err == nil && len(got.OwnerReferences) == 0 && got.DeletionTimestamp == nil, err
+	})
+}
+
 // gone waits until a job and its pods are no more.
 func gone(t *testing.T, namespace, job string, get func(context.Context) error) {
 	t.Helper()
