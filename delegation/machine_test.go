@@ -222,6 +222,8 @@ func TestValidateRefusesWhatNoRowMayBe(t *testing.T) {
 	for name, change := range map[string]func(*delegation.Row){
 		"no name":                   func(r *delegation.Row) { r.Name = "" },
 		"no kind":                   func(r *delegation.Row) { r.Kind = "" },
+		"a zero byte":               func(r *delegation.Row) { r.NodeName = "n\x00" },
+		"no UTF-8":                  func(r *delegation.Row) { r.Namespace = "\xff" },
 		"no state":                  func(r *delegation.Row) { r.State = "" },
 		"expired as a state":        func(r *delegation.Row) { r.State = "EXPIRED" },
 		"active on no submission":   func(r *delegation.Row) { r.SubmissionUID = "" },

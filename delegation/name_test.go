@@ -67,6 +67,7 @@ func FuzzNames(f *testing.F) {
 	f.Add("default", "job-123", "attempt-1", "step-a")
 	f.Add("a\"b", `c\d`, "\b\f\n\r\t\x00\x1f\x7f", "<&>\u2028\u2029")
 	f.Add("é", "日本", "😀", "\xff\xfe")
+	f.Add("0", "0", "\xdc", "\x92")
 	f.Add("", "\",\"", "[]", "\\u0000")
 	f.Fuzz(func(t *testing.T, a, b, c, d string) {
 		if diff := cmp.Diff(plainName("job", a, b, c, d), delegation.JobName(a, b, c, d)); diff != "" {
@@ -78,7 +79,7 @@ func FuzzNames(f *testing.F) {
 		if diff := cmp.Diff(plainName("ref", a, b, delegation.ReferencePodUID, c), delegation.PodName(a, b, c)); diff != "" {
 			t.Errorf("pod name differs (-want +got):\n%s", diff)
 		}
-		if text := string(delegation.EncodeNames(a, b, c, d)); utf8.ValidString(a + b + c + d) {
+		if text := string(delegation.EncodeNames(a, b, c, d)); utf8.ValidString(strings.Join([]string{a, b, c, d}, " ")) {
 			var back []string
 			if err := json.Unmarshal([]byte(text), &back); err != nil {
 				t.Fatalf("%q is no JSON: %v", text, err)

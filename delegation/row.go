@@ -154,6 +154,8 @@ func (r Row) Validate() error {
 	switch {
 	case !ValidName(r.Name):
 		return fmt.Errorf("%w: a row's name is made from what it stands for", ErrInvalid)
+	case !storable(r.SubmissionUID, r.Bound.Name, r.Bound.Value, r.Namespace, r.ServiceAccount, r.NodeName):
+		return fmt.Errorf("%w: a row's texts are UTF-8", ErrInvalid)
 	case r.Kind != Pod && r.Kind != Docker:
 		return fmt.Errorf("%w: a row is of kind %s or %s", ErrInvalid, Pod, Docker)
 	case r.State != Pending && r.State != Active && !revoked:

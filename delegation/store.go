@@ -2,6 +2,7 @@ package delegation
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 )
@@ -51,6 +52,20 @@ type Revocation struct {
 	Submitter string
 	Reason    Reason
 	At        time.Time
+}
+
+// Validate finds what no revocation may be.
+func (r Revocation) Validate() error {
+	set := 0
+	for _, what := range []string{r.Row, r.Submission, r.Submitter} {
+		if what != "" {
+			set++
+		}
+	}
+	if set != 1 || !r.Reason.valid() || r.At.IsZero() {
+		return fmt.Errorf("%w: a revocation names one thing, a reason and a time", ErrInvalid)
+	}
+	return nil
 }
 
 // Lister is what reconciling and admins read, in the order of names, page by page.

@@ -104,6 +104,8 @@ func (s Submission) Validate() error {
 	switch {
 	case s.UID == "" || s.GroupKind == "":
 		return fmt.Errorf("%w: a submission needs a UID and a kind", ErrInvalid)
+	case !storable(s.UID, s.GroupKind, s.Cluster, s.Namespace, s.Name, s.Submitter, s.ViaUID) || !storable(s.Audiences...) || !storable(s.Scopes...):
+		return fmt.Errorf("%w: a submission's texts are UTF-8", ErrInvalid)
 	case s.State != Confirmed && s.State != Closed:
 		return fmt.Errorf("%w: a submission is %s or %s", ErrInvalid, Confirmed, Closed)
 	case s.Submitter == "" && !closed:

@@ -76,6 +76,7 @@ func TestConfirmAgain(t *testing.T) {
 		"with another UID":       {func(s *delegation.Submission) { s.UID = "other" }, delegation.ErrConflict},
 		"without a submitter":    {func(s *delegation.Submission) { s.Submitter = "" }, delegation.ErrInvalid},
 		"closed":                 {func(s *delegation.Submission) { *s = s.End(delegation.WorkGone, at(1)) }, delegation.ErrInvalid},
+		"with a zero byte":       {func(s *delegation.Submission) { s.Scopes = []string{"a", "\x00"} }, delegation.ErrInvalid},
 		"without a UID":          {func(s *delegation.Submission) { s.UID = "" }, delegation.ErrInvalid},
 		"without a kind":         {func(s *delegation.Submission) { s.GroupKind = "" }, delegation.ErrInvalid},
 		"without a time":         {func(s *delegation.Submission) { s.ConfirmedAt = time.Time{} }, delegation.ErrInvalid},

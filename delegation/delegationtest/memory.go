@@ -1,0 +1,301 @@
+// Package delegationtest holds every delegation.Store to the same behaviour, and has one in memory that says most plainly what that
+// behaviour is: a fake for the tests of whoever uses a store, and the model that the suite compares the real ones with.
+package delegationtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/delegation/internal/ledger"
+)
+
+// Memory is a store that forgets everything with the process. The zero Memory is ready.
+type Memory struct {
+	ledger.Hub
+	// Fail is asked before every operation; its error is the answer.
+	Fail func() error
+
+	mu          sync.Mutex
+	submissions map[string]delegation.Submission
+	rows        map[string]delegation.Row
+	guard       delegation.Guard
+}
+
+// Close ends the subscriptions.
+func (m *Memory) Close() error {
+	m.Hub.Close()
+	return nil
+}
+
+// enter begins an operation, which ends with the returned function.
+func (m *Memory) enter(ctx context.Context) (func(), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", delegation.ErrUnavailable, err)
+	}
+	if m.Fail != nil {
+		if err := m.Fail(); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	if m.rows == nil {
+		m.rows, m.submissions = map[string]delegation.Row{}, map[string]delegation.Submission{}
+		m.guard.Mark.Lineage = "memory"
+	}
+	return m.mu.Unlock, nil
+}
+
+// Get is a row and its submission.
+func (m *Memory) Get(ctx context.Context, name string) (delegation.Standing, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Standing{}, err
+	}
+	defer leave()
+	r, ok := m.rows[name]
+	if !ok {
+		return delegation.Standing{}, delegation.ErrNotFound
+	}
+	return delegation.Standing{Row: r, Submission: m.submissions[r.SubmissionUID]}, nil
+}
+
+// Confirm adds a submission.
+func (m *Memory) Confirm(ctx context.Context, want delegation.Submission) (delegation.Submission, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Submission{}, err
+	}
+	defer leave()
+	got, err := m.submissions[want.UID].Confirm(want)
+	if err == nil {
+		m.submissions[want.UID] = got
+	}
+	return got, err
+}
+
+// Put adds or changes a row.
+func (m *Memory) Put(ctx context.Context, want delegation.Row) (delegation.Row, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Row{}, err
+	}
+	defer leave()
+	have := m.rows[want.Name]
+	got, err := have.Put(want, m.submissions[want.SubmissionUID])
+	if err == nil && got.Rev != have.Rev {
+		m.save(got)
+	}
+	return got, err
+}
+
+func (m *Memory) save(r delegation.Row) {
+	m.rows[r.Name] = r
+	if r.State == delegation.Revoked {
+		m.guard.Mark.Ended++
+	}
+	m.Tell(r.Name)
+}
+
+// End closes a submission.
+func (m *Memory) End(ctx context.Context, uid string, why delegation.Reason, at time.Time) (delegation.Submission, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Submission{}, err
+	}
+	defer leave()
+	have, ok := m.submissions[uid]
+	if !ok {
+		return delegation.Submission{}, delegation.ErrNotFound
+	}
+	got := have.End(why, at)
+	if err := got.Validate(); err != nil {
+		return have, err
+	}
+	if got.State != have.State {
+		m.guard.Mark.Ended++
+	}
+	m.submissions[uid] = got
+	return got, nil
+}
+
+// Revoke ends rows and submissions. The mark moves by one, whatever their number.
+func (m *Memory) Revoke(ctx context.Context, r delegation.Revocation) (ended delegation.Ended, err error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return ended, err
+	}
+	defer leave()
+	if err := r.Validate(); err != nil {
+		return ended, err
+	}
+	_, row := m.rows[r.Row]
+	_, submission := m.submissions[r.Submission]
+	if !row && !submission && r.Submitter == "" {
+		return ended, delegation.ErrNotFound
+	}
+	mark := m.guard.Mark.Ended
+	for uid, s := range m.submissions {
+		if uid == r.Submission || s.Submitter == r.Submitter && r.Submitter != "" {
+			m.revokeRows(r, &ended, func(row delegation.Row) bool { return row.SubmissionUID == uid })
+			if s.RevokedAt.IsZero() {
+				ended.Submissions++
+			}
+			m.submissions[uid] = s.Revoke(r.Reason, r.At)
+		}
+	}
+	m.revokeRows(r, &ended, func(row delegation.Row) bool { return row.Name == r.Row })
+	m.guard.Mark.Ended = mark
+	if ended != (delegation.Ended{}) {
+		m.guard.Mark.Ended++
+	}
+	return ended, nil
+}
+
+func (m *Memory) revokeRows(r delegation.Revocation, ended *delegation.Ended, which func(delegation.Row) bool) {
+	for _, have := range m.rows {
+		if got := have.Revoke(r.Reason, r.At); which(have) && got.Rev != have.Rev {
+			m.save(got)
+			ended.Rows++
+		}
+	}
+}
+
+// Submission is one submission.
+func (m *Memory) Submission(ctx context.Context, uid string) (delegation.Submission, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Submission{}, err
+	}
+	defer leave()
+	s, ok := m.submissions[uid]
+	if !ok {
+		return delegation.Submission{}, delegation.ErrNotFound
+	}
+	return s, nil
+}
+
+// Submissions lists submissions.
+func (m *Memory) Submissions(ctx context.Context, q delegation.SubmissionQuery) ([]delegation.Submission, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return selected(m.submissions, q.After, q.Limit, func(s delegation.Submission) bool {
+		return (q.State == "" || s.State == q.State) && (q.Submitter == "" || s.Submitter == q.Submitter)
+	}), nil
+}
+
+// Rows lists rows.
+func (m *Memory) Rows(ctx context.Context, q delegation.RowQuery) ([]delegation.Row, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return selected(m.rows, q.After, q.Limit, func(r delegation.Row) bool {
+		return (q.Kind == "" || r.Kind == q.Kind) && (q.State == "" || r.State == q.State) && (q.Submission == "" || r.SubmissionUID == q.Submission)
+	}), nil
+}
+
+func selected[T any](all map[string]T, after string, limit int, which func(T) bool) []T {
+	var page []T
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if key > after && which(all[key]) && len(page) < pageLength(limit) {
+			page = append(page, all[key])
+		}
+	}
+	return page
+}
+
+func pageLength(limit int) int {
+	if limit <= 0 {
+		return delegation.MaxPage
+	}
+	return min(limit, delegation.MaxPage)
+}
+
+// Collect deletes and erases one batch.
+func (m *Memory) Collect(ctx context.Context, c delegation.Collection) (got delegation.Collected, err error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return got, err
+	}
+	defer leave()
+	left := map[string]int{} // rows by submission, the unrevoked counted a thousandfold
+	for _, r := range oldest(m.rows, func(r delegation.Row) time.Time { return r.RevokedAt }) {
+		closed := r.SubmissionUID == "" || m.submissions[r.SubmissionUID].State == delegation.Closed
+		switch {
+		case r.State != delegation.Revoked:
+			left[r.SubmissionUID] += 1 << 20
+		case r.RevokedAt.Before(c.Tombstones) && (r.Reason.Lasting() || closed) && got.Rows < pageLength(c.Limit):
+			delete(m.rows, r.Name)
+			got.Rows++
+		default:
+			left[r.SubmissionUID]++
+		}
+	}
+	for _, s := range oldest(m.submissions, func(s delegation.Submission) time.Time { return s.ClosedAt }) {
+		due := s.State == delegation.Closed && s.ClosedAt.Before(c.Submitters)
+		if due && s.Submitter != "" && left[s.UID] < 1<<20 && got.Submitters < pageLength(c.Limit) {
+			m.submissions[s.UID] = s.Erase()
+			got.Submitters++
+		}
+		if due && s.Reason.Lasting() && left[s.UID] == 0 && got.Submissions < pageLength(c.Limit) {
+			delete(m.submissions, s.UID)
+			got.Submissions++
+		}
+	}
+	return got, nil
+}
+
+func oldest[T any](all map[string]T, when func(T) time.Time) []T {
+	return slices.SortedFunc(maps.Values(all), func(a, b T) int {
+		return when(a).Compare(when(b))
+	})
+}
+
+// Guard is what was last saved.
+func (m *Memory) Guard(ctx context.Context) (delegation.Guard, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Guard{}, err
+	}
+	defer leave()
+	return m.guard, nil
+}
+
+// Advance saves the guard.
+func (m *Memory) Advance(ctx context.Context, g delegation.Guard) (delegation.Guard, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Guard{}, err
+	}
+	defer leave()
+	m.guard = m.guard.Advance(g)
+	return m.guard, nil
+}
+
+// AcceptRestore revokes everything that is open or live.
+func (m *Memory) AcceptRestore(ctx context.Context, seen delegation.Mark, at time.Time) (delegation.Guard, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Guard{}, err
+	}
+	defer leave()
+	mark := m.guard.Mark
+	for uid, s := range m.submissions {
+		if s.State == delegation.Confirmed {
+			m.submissions[uid] = s.Revoke(delegation.Restored, at)
+		}
+	}
+	m.revokeRows(delegation.Revocation{Reason: delegation.Restored, At: at}, &delegation.Ended{}, func(delegation.Row) bool { return true })
+	m.guard = m.guard.Advance(delegation.Guard{Epoch: at})
+	m.guard.Mark = mark.After(seen, mark.Lineage+"+")
+	return m.guard, nil
+}

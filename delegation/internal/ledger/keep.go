@@ -1,0 +1,118 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+)
+
+// Collect deletes and erases one batch.
+func (s *Store) Collect(ctx context.Context, q delegation.Collection) (delegation.Collected, error) {
+	var got delegation.Collected
+	err := s.transact(ctx, "collect", func(c *change) error {
+		got = delegation.Collected{}
+		for _, step := range []struct {
+			count     *int
+			statement string
+			before    time.Time
+		}{
+			{&got.Rows, collectRows(), q.Tombstones},
+			{&got.Submitters, eraseSubmitters, q.Submitters},
+			{&got.Submissions, collectSubmissions(), q.Submitters},
+		} {
+			if step.before.IsZero() {
+				continue
+			}
+			n, err := c.exec(ctx, step.statement, moment(step.before), page(q.Limit))
+			if err != nil {
+				return err
+			}
+			*step.count = n
+		}
+		return nil
+	})
+	return got, err
+}
+
+// Guard is what was last saved.
+func (s *Store) Guard(ctx context.Context) (delegation.Guard, error) {
+	g, err := scanGuard(s.read.QueryRowContext(ctx, getGuard))
+	if err != nil {
+		return delegation.Guard{}, s.failure(ctx, "read the guard", err)
+	}
+	return g, nil
+}
+
+// Advance saves the guard.
+func (s *Store) Advance(ctx context.Context, want delegation.Guard) (delegation.Guard, error) {
+	var got delegation.Guard
+	err := s.transact(ctx, "save the guard", func(c *change) error {
+		have, err := c.guard(ctx)
+		if err != nil {
+			return err
+		}
+		got = have.Advance(want)
+		return c.saveGuard(ctx, got)
+	})
+	return got, err
+}
+
+// AcceptRestore revokes everything that is open or live and moves epoch and mark.
+func (s *Store) AcceptRestore(ctx context.Context, seen delegation.Mark, at time.Time) (delegation.Guard, error) {
+	var got delegation.Guard
+	at = delegation.Moment(at)
+	err := s.transact(ctx, "accept a restored database", func(c *change) error {
+		if _, err := c.exec(ctx, closeEvery, moment(at), string(delegation.Restored)); err != nil {
+			return err
+		}
+		rows, err := c.QueryContext(ctx, revokeEvery, moment(at), string(delegation.Restored))
+		if c.rows, err = scanAll(rows, err, scanName); err != nil {
+			return err
+		}
+		have, err := c.guard(ctx)
+		if err != nil {
+			return err
+		}
+		got = have.Advance(delegation.Guard{Epoch: at})
+		got.Mark = have.Mark.After(seen, rand.Text())
+		return c.saveGuard(ctx, got)
+	})
+	return got, err
+}
+
+func (c *change) guard(ctx context.Context) (delegation.Guard, error) {
+	return scanGuard(c.QueryRowContext(ctx, getGuard+c.s.dialect.ForUpdate))
+}
+
+func (c *change) saveGuard(ctx context.Context, g delegation.Guard) error {
+	policies, err := json.Marshal(g.Policies)
+	if err != nil {
+		return fmt.Errorf("%w: %w", delegation.ErrInvalid, err)
+	}
+	n, err := c.exec(ctx, setGuard, moment(g.Epoch), string(policies), g.Mark.Lineage, g.Mark.Ended)
+	if err == nil && n != 1 {
+		err = delegation.ErrCorrupt
+	}
+	return err
+}
+
+func scanGuard(from scanner) (delegation.Guard, error) {
+	var (
+		g        delegation.Guard
+		epoch    sql.NullInt64
+		policies string
+	)
+	if err := from.Scan(&epoch, &policies, &g.Mark.Lineage, &g.Mark.Ended); err != nil {
+		return g, fmt.Errorf("read the guard: %w", err)
+	}
+	g.Epoch = fromMoment(epoch)
+	if err := json.Unmarshal([]byte(policies), &g.Policies); err != nil {
+		return g, fmt.Errorf("%w: the policies: %w", delegation.ErrCorrupt, err)
+	}
+	return g, nil
+}
