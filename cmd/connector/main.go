@@ -1,0 +1,20 @@
+// Command connector takes health events in and says whose they are: on each node over a Unix socket, or for all nodes over
+// TLS. See `connector --help`.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+)
+
+func main() {
+	os.Exit(realMain())
+}
+
+func realMain() int {
+	ctx, stop := lifecycle.Signals(context.Background())
+	defer stop()
+	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
