@@ -82,7 +82,7 @@ func prepare(t *testing.T, cp *cluster.ControlPlane) {
 		}
 	}
 	allow(t, cp)
-	for _, o := range render(t, "default", "--set", "publishers={gpu/monitor}") {
+	for _, o := range render(t, "default", "--set", "publishers={gpu/monitor},connector.foreignConditions={KernelDeadlock,Elsewhere}") {
 		if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
 			if _, err := c.Resource(resource(o)).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 				t.Fatalf("installing %s %s: %v", o.GetKind(), o.GetName(), err)
