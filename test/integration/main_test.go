@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster"
@@ -44,7 +44,7 @@ type environment struct {
 var shared environment
 
 func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard()) // controller-runtime's clients would complain that nobody has said where to
+	log.SetLogger(logr.Discard()) // controller-runtime's clients would complain that nobody has said where to
 	code := m.Run()
 	if err := shared.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

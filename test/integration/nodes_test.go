@@ -20,15 +20,14 @@ import (
 func makeNode(t *testing.T, name string) (*corev1.Node, *kubernetes.Clientset) {
 	t.Helper()
 	nodes := admin(t).CoreV1().Nodes()
-	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"kubernetes.io/hostname": name},
-	}}, metav1.CreateOptions{})
-	if err != nil {
+	}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { restore(t, nodes.Delete(context.Background(), name, metav1.DeleteOptions{})) })
 	// Nobody would take away the taint that a new node is born with.
-	node, err = nodes.Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+	node, err := nodes.Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
