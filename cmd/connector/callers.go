@@ -66,7 +66,7 @@ func (p *parts) identifyCallers(context.Context) error {
 }
 
 func (p *parts) watch() error {
-	o := liveness.Options{Log: p.log.WithName("liveness")}
+	o := liveness.Options{Log: p.log.WithName("liveness"), Silence: p.cfg.Settings.Liveness.Silence}
 	var err error
 	if p.cfg.Process.Role == nodebinding.Socket {
 		if p.pods, err = liveness.NewNodePods(p.client, p.cfg.Process.NodeName, o); err == nil {

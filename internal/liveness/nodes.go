@@ -51,7 +51,7 @@ func newNodes(client metadata.Interface, only string, o Options) (*Nodes, error)
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", only).String()
 		}
 	}
-	return &Nodes{options: o, source: s, only: only, uids: map[string]string{}}, nil
+	return &Nodes{pulse: pulse{silence: o.Silence}, options: o, source: s, only: only, uids: map[string]string{}}, nil
 }
 
 // Run watches until ctx ends.

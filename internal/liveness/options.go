@@ -18,12 +18,14 @@ type Options struct {
 	// Remember must not be shorter than a token may live, or an ended pod whose object is kept could come back.
 	Remember time.Duration
 	MaxDead  int
+	// Silence is how long a watch may say nothing past its bookmark before it is no longer relied on; zero is 10 s.
+	Silence time.Duration
 }
 
 // filled returns the options with their defaults.
 func (o Options) filled() (Options, error) {
-	if o.Remember < 0 || o.MaxDead < 0 {
-		return o, errors.New("liveness: Remember and MaxDead must not be negative")
+	if o.Remember < 0 || o.MaxDead < 0 || o.Silence < 0 {
+		return o, errors.New("liveness: Remember, MaxDead and Silence must not be negative")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -83,7 +83,7 @@ func newPods(s source, o Options) (*Pods, error) {
 		return nil, err
 	}
 	return &Pods{
-		options: o, source: s, live: map[string]int64{}, dead: newGraves(o.Remember, o.MaxDead), subs: map[int]func(string){},
+		pulse: pulse{silence: o.Silence}, options: o, source: s, live: map[string]int64{}, dead: newGraves(o.Remember, o.MaxDead), subs: map[int]func(string){},
 	}, nil
 }
 

@@ -14,6 +14,16 @@ type pulse struct {
 	mu     sync.Mutex   // guards what follows, and writes to until
 	synced bool
 	open   bool
+	// silence is how long nothing may be heard past a bookmark; silenceAtMost if zero.
+	silence time.Duration
+}
+
+// patience is how long nothing may be heard.
+func (p *pulse) patience() time.Duration {
+	if p.silence > 0 {
+		return p.silence
+	}
+	return silenceAtMost
 }
 
 // trusted says whether the watch can be trusted now.
@@ -54,7 +64,7 @@ func (p *pulse) heard(now time.Time) {
 func (p *pulse) beat(now time.Time) {
 	p.last.Store(now.UnixNano())
 	if p.synced && p.open {
-		p.until.Store(now.Add(bookmarkEvery + silenceAtMost).UnixNano())
+		p.until.Store(now.Add(bookmarkEvery + p.patience()).UnixNano())
 	}
 }
 
@@ -65,19 +75,19 @@ func (p *pulse) sync(now time.Time) {
 	p.synced = true
 	p.last.Store(now.UnixNano())
 	// A list has just been read; if the watch that should follow does not open, trust ends as if it had closed.
-	p.until.Store(now.Add(silenceAtMost).UnixNano())
+	p.until.Store(now.Add(p.patience()).UnixNano())
 	if p.open {
 		p.beat(now)
 	}
 }
 
 // closed notes that the watch has ended, or could not be opened. API servers end every watch after some minutes, so that
-// alone is no reason to distrust it; not coming back within silenceAtMost is.
+// alone is no reason to distrust it; not coming back within patience is.
 func (p *pulse) closed(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open = false
-	if end := now.Add(silenceAtMost).UnixNano(); end < p.until.Load() {
+	if end := now.Add(p.patience()).UnixNano(); end < p.until.Load() {
 		p.until.Store(end)
 	}
 }

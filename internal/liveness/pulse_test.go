@@ -27,6 +27,16 @@ func TestPulse(t *testing.T) {
 			p.opened(at(0))
 			p.sync(at(0))
 		}, 70*time.Second + 1, false},
+		"silent for longer than was asked for": {func(p *pulse) {
+			p.silence = time.Second
+			p.opened(at(0))
+			p.sync(at(0))
+		}, 61*time.Second + 1, false},
+		"silent for as long as was asked for": {func(p *pulse) {
+			p.silence = 30 * time.Second
+			p.opened(at(0))
+			p.sync(at(0))
+		}, 90 * time.Second, true},
 		"a bookmark gives another minute": {func(p *pulse) {
 			p.opened(at(0))
 			p.sync(at(0))
