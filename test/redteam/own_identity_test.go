@@ -92,7 +92,7 @@ func TestOwnImpersonation(t *testing.T) {
 		c.create(t, managed, "batch/v1/cronjobs", cronJob()).refused(t, byRequired, "may not submit work")
 		c.pod(t, managed).refused(t, byRequired, "may not submit work")
 		c.pod(t, managed, podtest.Annotation("kubernetes.io/config.mirror", "x"), podtest.Spec("nodeName", "n"), func(p object) { delete(p.At("spec"), "serviceAccountName") }).
-			refused(t, byRequired, "may not submit work")
+			refused(t, "a mirror pod may not use ServiceAccountToken volume projections", "")
 		stored := c.pod(t, managed, podtest.Label(roleKey, "none")).accepted(t)
 		if got := text(stored, "metadata", "annotations", stampKey); got != "system:serviceaccount:red-managed:helper" || len(holders(stored, jobVolume)) > 0 {
 			t.Errorf("the helper's pod is stamped %q and holds the token in %q", got, holders(stored, jobVolume))
