@@ -100,6 +100,10 @@ func liveOn(t *testing.T, alice *kubernetes.Clientset, namespace string, pod *co
 	refused(t, err, "lanyard-creator-stamp")
 	finish(t, pod)
 	accepted(t, alice.CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+	eventually(t, "the job controller has let go of the pod", func(ctx context.Context) (bool, error) {
+		_, err := alice.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
 	// Templates are checked early for the author's sake only; a Deployment's pods would wait.
 	template, selector := workload()
 	_, err = alice.AppsV1().Deployments(namespace).Create(t.Context(), deployment("web", template, selector), metav1.CreateOptions{})
@@ -180,6 +184,22 @@ func runIn(t *testing.T, client *kubernetes.Clientset, pod *corev1.Pod) error {
 	t.Helper()
 	return client.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
 		Param("command", "true").Param("stdout", "true").Do(t.Context()).Error()
+}
+
+// TestNamespaceDiesDuringAnOutage deletes a managed namespace, with a job in it, while nobody answers.
+func TestNamespaceDiesDuringAnOutage(t *testing.T) {
+	namespace := managed(t)
+	alice := editor(t, "alice", namespace)
+	makeJob(t, alice, namespace, newJob("train"))
+	podOf(t, namespace, "train")
+	makePod(t, alice, namespace)
+	stopped(t)
+	spaces := admin(t).CoreV1().Namespaces()
+	accepted(t, spaces.Delete(t.Context(), namespace, metav1.DeleteOptions{}))
+	eventually(t, "the namespace is gone", func(ctx context.Context) (bool, error) {
+		_, err := spaces.Get(ctx, namespace, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
 }
 
 // TestHangingWebhook is an outage of the slower kind: the API server waits for as long as it was told to.
