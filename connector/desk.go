@@ -46,6 +46,7 @@ type Desk struct {
 	reviewer Reviewer
 	nodes    Nodes
 	refusals *refusals
+	keys     *keys
 }
 
 // NewDesk checks that nothing is missing.
@@ -63,7 +64,7 @@ func NewDesk(o Options) (*Desk, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Desk{Options: o, reviewer: o.Reviewer, nodes: o.Nodes, refusals: newRefusals(o.Log)}, nil
+	return &Desk{Options: o, reviewer: o.Reviewer, nodes: o.Nodes, refusals: newRefusals(o.Log), keys: newKeys()}, nil
 }
 
 // HealthEventOccurredV1 takes a batch in, or says why not. The batch passes as a whole or is refused as a whole.
@@ -162,8 +163,9 @@ func (d *Desk) dropOverrides(c *caller, batch events) {
 // keyAtMost is the longest idempotency key.
 const keyAtMost = 128
 
-// idempotencyKey reads the call's key. A deployment demands exactly one; the socket's publishers know none, so that there a
-// key that is no good counts as none.
+// idempotencyKey reads the call's key. A deployment demands exactly one. The socket's publishers know none, so that there a
+// key that is no good counts as none, and the batch is given one of ours: it is then stored once however often the spool has
+// to deliver it.
 func (d *Desk) idempotencyKey(ctx context.Context) (string, error) {
 	values := metadata.ValueFromIncomingContext(ctx, keyIdempotency)
 	if len(values) == 1 && plainKey(values[0]) {
@@ -172,7 +174,7 @@ func (d *Desk) idempotencyKey(ctx context.Context) (string, error) {
 	if d.Rules.Role == nodebinding.Deployment {
 		return "", status.Error(codes.InvalidArgument, "the metadata idempotency-key must be given once: 1 to 128 letters, digits, '.', '_', ':' and '-'")
 	}
-	return "", nil
+	return d.keys.next(), nil
 }
 
 func plainKey(s string) bool {

@@ -21,6 +21,9 @@ import (
 const (
 	clientQPS   = 50
 	clientBurst = 100
+	// A deployment writes to every node.
+	deploymentQPS   = 500
+	deploymentBurst = 1000
 )
 
 // findCluster makes the clients, if anything needs one.
@@ -38,6 +41,9 @@ func (p *parts) findCluster(context.Context) error {
 		return fmt.Errorf("find cluster: %w", err)
 	}
 	p.cluster.UserAgent, p.cluster.QPS, p.cluster.Burst = "lanyard-connector", clientQPS, clientBurst
+	if p.cfg.Process.Role == nodebinding.Deployment {
+		p.cluster.QPS, p.cluster.Burst = deploymentQPS, deploymentBurst
+	}
 	if p.client, err = kubernetes.NewForConfig(p.cluster); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 	"github.com/lanyard-k8s/lanyard/connector/sink/forward"
+	"github.com/lanyard-k8s/lanyard/connector/sink/kubernetes"
 	"github.com/lanyard-k8s/lanyard/connector/sink/log"
 	"github.com/lanyard-k8s/lanyard/connector/sink/store"
 	"github.com/lanyard-k8s/lanyard/connector/spool"
@@ -176,7 +178,25 @@ func (p *parts) nodeUID() string {
 	return p.nodes.UID(p.cfg.Process.NodeName)
 }
 
-// openKubernetes opens the sink that writes node conditions. On a socket it stays behind the policy that keeps it to its own.
+// openKubernetes opens the sink that writes node conditions. On a socket it stays behind the policy that keeps it to its own
+// node; without that policy the connector does not go on.
 func (p *parts) openKubernetes(context.Context) (sink.Sink, error) {
-	return nil, errors.New("the kubernetes sink is not there yet")
+	k, node := p.cfg.Settings.Sinks.Kubernetes, p.cfg.Process.NodeName
+	o := kubernetes.Options{
+		Client: p.client, Foreign: k.ForeignConditions, Conditions: int(k.Conditions), Writes: int(k.Writes), Events: int(k.Events),
+		Reporter: node, Log: p.log.WithName("kubernetes"),
+	}
+	onSocket := p.cfg.Process.Role == nodebinding.Socket
+	if onSocket {
+		o.OwnNode = node
+	} else if host, err := os.Hostname(); err == nil {
+		o.Reporter = host
+	}
+	s, err := kubernetes.New(o)
+	if err != nil || !onSocket {
+		return s, err
+	}
+	fence := connector.NewFence(p.client, node, p.log)
+	p.once("fence", fence.Run)
+	return fence.Around(s), nil
 }
