@@ -59,7 +59,22 @@ func TestNotes(t *testing.T) {
 			args: []string{"--set", "global.platformConnectorAuth.audience=x,global.platformConnectorAuth.tokenMountPath=/var/run/secrets/y"},
 			want: []string{"Changing an audience has an order", "mounted at /var/run/secrets/y"},
 		},
-		"policies off": {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
+		"the nodes' connector: its directory, its namespace and its neighbour": {
+			want:    []string{"/var/run/nvsentinel/nvsentinel.sock", "pod-security.kubernetes.io/enforce=privileged", "Beside a running NVSentinel", "Chart and images move together"},
+			wantNot: []string{"50051"},
+		},
+		"no connector": {args: []string{"--set", "connector.socket.enabled=false"}, wantNot: []string{"Beside a running NVSentinel", "Chart and images move together", "50051"}},
+		"forwarding needs the CA's ConfigMap": {
+			args: []string{"-f", "testdata/profiles/forward.yaml"},
+			want: []string{"hand events to lanyard-connector.lanyard.svc:50051", "wait until ConfigMap\nlanyard-ca", "goes with the pod"}, wantNot: []string{"connector.deployment.publishers is not given"},
+		},
+		"a Deployment that everybody may call": {args: []string{"-f", "testdata/profiles/job-kinds.yaml"}, want: []string{"connector.deployment.publishers is not given", "drained"}},
+		"settings that the Deployment does not have": {
+			args: []string{"-f", "testdata/profiles/deployment.yaml"},
+			want: []string{"the Deployment always\nenforces", "lists bundled monitors: system:serviceaccount:lanyard:csp-health-monitor"}, wantNot: []string{"goes with the pod", "Beside a running"},
+		},
+		"node binding in audit": {args: []string{"-f", "testdata/profiles/audit.yaml"}, want: []string{"Node binding is in mode audit"}},
+		"policies off":          {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
