@@ -128,8 +128,8 @@ func TestA35UnknownKindsTemplate(t *testing.T) {
 	mallory.create(t, managed, "pods", bad).refused(t, byJob, "reserved_env")
 	// So are those of kinds that are built in and not looked at.
 	controller := object{"apiVersion": "v1", "kind": "ReplicationController", "metadata": object{"generateName": "rc-"}, "spec": object{
-		"replicas": 0, "selector": object{"a": "b"},
-		"template": object{"metadata": object{"labels": object{"a": "b"}}, "spec": pod(mainWith(podtest.Env("NMP_PRINCIPAL", "root")), podtest.Spec("restartPolicy", "Always"))["spec"]},
+		"replicas": 0, "selector": object{"red-controller": "x"},
+		"template": object{"metadata": object{"labels": object{"red-controller": "x"}}, "spec": pod(mainWith(podtest.Env("NMP_PRINCIPAL", "root")), podtest.Spec("restartPolicy", "Always"))["spec"]},
 	}}
 	mallory.create(t, managed, "replicationcontrollers", controller).accepted(t)
 	mallory.create(t, managed, "pods", pod(mainWith(podtest.Env("NMP_PRINCIPAL", "root")), podtest.Owner("v1", "ReplicationController"))).refused(t, byJob, "reserved_env")

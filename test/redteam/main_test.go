@@ -23,6 +23,7 @@ const (
 	attacker    = "mallory"
 	provisioner = "portal"
 	bystander   = "alice"
+	helper      = "system:serviceaccount:red-managed:helper" // an account that the attacker may act as
 )
 
 // The namespaces, by what they are labelled.
@@ -150,8 +151,10 @@ func (w *world) furnish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.grant(ctx, managed, "edit", bystander); err != nil {
-		return err
+	for _, user := range []string{bystander, helper} {
+		if err := w.grant(ctx, managed, "edit", user); err != nil {
+			return err
+		}
 	}
 	for _, o := range provisionerRole() {
 		if a := root.do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/"+o.path, o.body); a.code != http.StatusCreated {

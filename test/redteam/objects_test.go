@@ -47,12 +47,12 @@ func job(edits ...podtest.Edit) object {
 
 // deployment is a Deployment of no replicas whose template is the pod.
 func deployment(edits ...podtest.Edit) object {
-	p := pod(append(edits, podtest.Label("app", "x"), podtest.Spec("restartPolicy", "Always"))...)
+	p := pod(append(edits, podtest.Label("app", "red-app"), podtest.Spec("restartPolicy", "Always"))...)
 	delete(p.At("metadata"), "generateName")
 	return object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"generateName": "app-"},
 		"spec": object{
-			"replicas": 0, "selector": object{"matchLabels": object{"app": "x"}},
+			"replicas": 0, "selector": object{"matchLabels": object{"app": "red-app"}},
 			"template": object{"metadata": p["metadata"], "spec": p["spec"]},
 		},
 	}

@@ -82,26 +82,26 @@ func TestOwnImpersonation(t *testing.T) {
 	t.Parallel()
 	w := redteam(t)
 	mallory := w.as(attacker)
-	helper := mallory.with("Impersonate-User", "system:serviceaccount:red-managed:helper")
-	for _, c := range []*client{helper, helper.with("Impersonate-Extra-Lanyard.dev%2fsubmitter", bystander)} {
-		if c != helper {
+	posing := mallory.with("Impersonate-User", helper)
+	for _, c := range []*client{posing, posing.with("Impersonate-Extra-Lanyard.dev%2fsubmitter", bystander)} {
+		if c != posing {
 			c.create(t, managed, "batch/v1/jobs", job()).refused(t, "cannot impersonate resource", "userextras")
 			continue
 		}
-		c.create(t, managed, "batch/v1/jobs", job()).refused(t, byRequired, "system:serviceaccount:red-managed:helper may not submit work")
+		c.create(t, managed, "batch/v1/jobs", job()).refused(t, byRequired, helper+" may not submit work")
 		c.create(t, managed, "batch/v1/cronjobs", cronJob()).refused(t, byRequired, "may not submit work")
 		c.pod(t, managed).refused(t, byRequired, "may not submit work")
 		c.pod(t, managed, podtest.Annotation("kubernetes.io/config.mirror", "x"), podtest.Spec("nodeName", "n"), func(p object) { delete(p.At("spec"), "serviceAccountName") }).
 			refused(t, "a mirror pod may not use ServiceAccountToken volume projections", "")
 		stored := c.pod(t, managed, podtest.Label(roleKey, "none")).accepted(t)
-		if got := text(stored, "metadata", "annotations", stampKey); got != "system:serviceaccount:red-managed:helper" || len(holders(stored, jobVolume)) > 0 {
+		if got := text(stored, "metadata", "annotations", stampKey); got != helper || len(holders(stored, jobVolume)) > 0 {
 			t.Errorf("the helper's pod is stamped %q and holds the token in %q", got, holders(stored, jobVolume))
 		}
 	}
 	for _, user := range []string{bystander, "admin", "system:serviceaccount:kube-system:job-controller", "system:serviceaccount:red-plain2:submitter", "system:node:n"} {
 		mallory.with("Impersonate-User", user).pod(t, managed).refused(t, "cannot impersonate resource", "")
 	}
-	helper.with("Impersonate-Group", "system:nodes").pod(t, managed).refused(t, "cannot impersonate resource", "groups")
+	posing.with("Impersonate-Group", "system:nodes").pod(t, managed).refused(t, "cannot impersonate resource", "groups")
 	// A listed account inside a namespace with other editors would be theirs to use: that is why it must stand elsewhere.
 	submitter := mallory.with("Impersonate-User", "system:serviceaccount:red-plain:submitter")
 	if a := submitter.create(t, managed, "batch/v1/jobs", job()); a.code != http.StatusForbidden || !strings.Contains(a.message, "cannot create resource") {
@@ -114,24 +114,21 @@ func TestOwnImpersonation(t *testing.T) {
 func TestOwnOptOutAndBack(t *testing.T) {
 	t.Parallel()
 	w := redteam(t)
-	helper := w.as(attacker).with("Impersonate-User", "system:serviceaccount:red-managed:helper")
-	if err := w.grant(t.Context(), managed, "edit", "system:serviceaccount:red-managed:helper"); err != nil {
-		t.Fatal(err)
-	}
+	posing := w.as(attacker).with("Impersonate-User", helper)
 	none := podtest.Label(roleKey, "none")
 	suspended := job(none)
 	suspended.At("spec")["suspend"] = true
-	made := helper.create(t, managed, "batch/v1/jobs", suspended)
+	made := posing.create(t, managed, "batch/v1/jobs", suspended)
 	path := at(managed, "batch/v1/jobs") + "/" + made.name(t)
 	back := object{"spec": object{"template": object{"metadata": object{"labels": object{roleKey: nil}}}}}
-	cron := helper.create(t, managed, "batch/v1/cronjobs", cronJob(none))
+	cron := posing.create(t, managed, "batch/v1/cronjobs", cronJob(none))
 	cronPath := at(managed, "batch/v1/cronjobs") + "/" + cron.name(t)
 	cronBack := object{"spec": object{"jobTemplate": back}}
-	for _, c := range []*client{helper, w.as(attacker), w.root()} {
-		c.do(t.Context(), http.MethodPatch, path, back).refused(t, byRequired, "system:serviceaccount:red-managed:helper may not submit work")
+	for _, c := range []*client{posing, w.as(attacker), w.root()} {
+		c.do(t.Context(), http.MethodPatch, path, back).refused(t, byRequired, helper+" may not submit work")
 		c.do(t.Context(), http.MethodPatch, cronPath, cronBack).refused(t, byRequired, "may not submit work")
 	}
-	helper.do(t.Context(), http.MethodPatch, cronPath, object{"spec": object{"suspend": true}}).accepted(t)
+	posing.do(t.Context(), http.MethodPatch, cronPath, object{"spec": object{"suspend": true}}).accepted(t)
 	// A person's work may opt in again.
 	persons := w.as(attacker).create(t, managed, "batch/v1/cronjobs", cronJob(none))
 	w.as(attacker).do(t.Context(), http.MethodPatch, at(managed, "batch/v1/cronjobs")+"/"+persons.name(t), cronBack).accepted(t)
@@ -270,5 +267,29 @@ func TestOwnServerSideApply(t *testing.T) {
 	stored = apply(mallory, "other", managed, "batch/v1/jobs", "applied", jobWith(`"labels":{"c":"d"}`)).accepted(t)
 	if got := text(stored, "metadata", "annotations", stampKey); got != attacker {
 		t.Errorf("an apply that lets the stamp go leaves %q", got)
+	}
+}
+
+// TestOwnNamesThatAreNoText has an authenticator hand over a name that is not UTF-8, as an impersonation header can. JSON
+// would carry every such name as the same replacement character, so that stamps of different people would be equal.
+func TestOwnNamesThatAreNoText(t *testing.T) {
+	t.Parallel()
+	w := redteam(t)
+	for _, user := range []string{"alice\xff", "\xfe\xff"} {
+		c := w.root().with("Impersonate-User", user).with("Impersonate-Group", "system:masters")
+		c.pod(t, managed).refused(t, byStamp, "names somebody else")
+		c.create(t, managed, "batch/v1/jobs", job()).refused(t, byStamp, "names somebody else")
+		c.pod(t, plain, podtest.Annotation(stampKey, strings.ToValidUTF8(user, "\ufffd"))).refused(t, byStamp, "names somebody else")
+	}
+}
+
+// TestOwnAccountInAForgedJob shows a limit that goes with the one above: an account is not asked whether it may submit when
+// its pod has a controller, and the pod says so itself.
+func TestOwnAccountInAForgedJob(t *testing.T) {
+	t.Parallel()
+	c := redteam(t).as(attacker).with("Impersonate-User", helper)
+	stored := c.pod(t, managed, podtest.Owner("batch/v1", "Job")).accepted(t)
+	if got := text(stored, "metadata", "annotations", stampKey); got != helper {
+		t.Errorf("the pod is stamped %q: nothing tells it from the Job's own", got)
 	}
 }

@@ -97,13 +97,15 @@ func TestOwnListAfterwards(t *testing.T) {
 	w := redteam(t)
 	made := w.as(attacker).pod(t, managed)
 	path := at(managed, "pods") + "/" + made.name(t)
+	// A real owner, or the garbage collector would take the pod away.
+	owner := w.as(attacker).create(t, managed, "configmaps", object{"metadata": object{"generateName": "owner-"}}).accepted(t)
 	steal := podtest.Container("debugger", podtest.Mount(jobVolume, jobPath, true))
 	for _, meta := range []object{
 		{"annotations": object{"lanyard.dev/job-containers": "main,debugger", "lanyard.dev/containers": "debugger"}},
 		{"annotations": object{"lanyard.dev/job-containers": nil, "lanyard.dev/containers": nil}},
 		{"labels": object{roleKey: "none"}},
 		{"labels": object{roleKey: "publisher"}},
-		{"ownerReferences": []any{object{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "1", "controller": true}}},
+		{"ownerReferences": []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": text(owner, "metadata", "name"), "uid": text(owner, "metadata", "uid"), "controller": true}}},
 	} {
 		w.as(attacker).do(t.Context(), http.MethodPatch, path, object{"metadata": meta}).accepted(t)
 		w.root().debug(t, managed, made.name(t), steal).refused(t, byJobCheck, "mount_conflict", "a debug container may not mount")

@@ -52,7 +52,7 @@ func provisionerRole() []made {
 // awaitRights waits until the API server knows what was granted last.
 func (w *world) awaitRights(ctx context.Context) error {
 	for _, q := range []struct{ user, namespace, verb, resource string }{
-		{provisioner, "", "create", "namespaces"}, {bystander, managed, "create", "pods"},
+		{provisioner, "", "create", "namespaces"}, {bystander, managed, "create", "pods"}, {helper, managed, "create", "pods"},
 		{attacker, managed, "create", "pods"}, {attacker, plain, "create", "pods"}, {attacker, publishing, "create", "pods"},
 		{attacker, both, "create", "pods"}, {attacker, listed, "create", "pods"}, {attacker, baseline, "create", "pods"},
 	} {
