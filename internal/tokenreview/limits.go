@@ -55,6 +55,9 @@ func retryAfter(err error) time.Duration {
 // open says whether the API server is known to be down.
 func (l *limits) open() bool { return l.breaker.State() == gobreaker.StateOpen }
 
+// doubtful says whether the API server was down a moment ago, and nobody knows yet whether it is back.
+func (l *limits) doubtful() bool { return l.breaker.State() != gobreaker.StateClosed }
+
 // do asks within the limits. Its errors are all *Error, and ErrUnavailable if a limit held it back.
 func (l *limits) do(ctx context.Context, ask func() (authenticationv1.TokenReviewStatus, error)) (authenticationv1.TokenReviewStatus, error) {
 	none := authenticationv1.TokenReviewStatus{}

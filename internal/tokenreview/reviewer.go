@@ -161,15 +161,20 @@ func (r *Reviewer) first(ctx context.Context, id key, token string, c claims) an
 	}
 }
 
-// patience is how long a caller is kept waiting. A deadline that is near leaves half of the time for the answer's way.
+// patience is how long a caller is kept waiting. A deadline that is near leaves half of the time for the answer's way. While
+// the API server is down, the one review that tries whether it is back goes on without the caller who brought the token.
 func (r *Reviewer) patience(ctx context.Context) time.Duration {
-	const margin = 500 * time.Millisecond
+	const margin, inDoubt = 500 * time.Millisecond, 250 * time.Millisecond
+	most := r.options.AnswerIn
+	if r.limits.doubtful() {
+		most = min(most, inDoubt)
+	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return r.options.AnswerIn
+		return most
 	}
 	left := time.Until(deadline)
-	return min(r.options.AnswerIn, max(left-margin, left/2))
+	return min(most, max(left-margin, left/2))
 }
 
 // state is what is known of the pod in a token. A token without one has no pod to die.
