@@ -100,7 +100,8 @@ type Spool struct {
 	Enabled bool
 	// Directory (directory, /var/lib/lanyard/spool) belongs to the connector alone.
 	Directory string
-	// Bytes (maxBytes, 256 MiB) bounds the queue; the last quarter takes verified callers only.
+	// Bytes (maxBytes, 256 MiB) bounds the queue; the last quarter takes verified callers only. It is at least four times
+	// limits.maxMessageBytes: a call that can never be taken in would be repeated for ever.
 	Bytes int64
 	// Group (groupMilliseconds, 2) is how long a batch waits for others to be made durable with.
 	Group time.Duration
@@ -153,6 +154,9 @@ type StoreSink struct {
 	Path string
 	// DSNFile (dsnFile, required for postgres) holds PostgreSQL's data source name, which is a secret.
 	DSNFile string
+	// Retention (retentionDays, 30) is how long an event is kept; 0 for ever. A batch is stored once as long as its rows are
+	// there.
+	Retention time.Duration
 }
 
 // ForwardSink (sinks.forward) hands events to another connector, over its socket or over TLS.

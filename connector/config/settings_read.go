@@ -43,6 +43,9 @@ func ParseSettings(raw []byte, role nodebinding.Role) (Settings, error) {
 	r.only("socket", !r.deployment, nodebinding.Socket)
 	r.only("spool", !r.deployment, nodebinding.Socket)
 	checkTimes(root, s)
+	if s.Spool.Enabled && s.Spool.Bytes < 4*s.Limits.MessageBytes {
+		root.FaultAt("spool.maxBytes", "must be at least four times limits.maxMessageBytes: a call that can never be taken in would be repeated for ever")
+	}
 	if err := root.Err(); err != nil {
 		return Settings{}, err
 	}

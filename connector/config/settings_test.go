@@ -26,7 +26,7 @@ func defaults() config.Settings {
 		Sinks: config.Sinks{
 			Timeout: 3 * time.Second, Log: config.LogSink{Enabled: true},
 			Kubernetes: config.KubernetesSink{Enabled: true, ForeignConditions: []string{}, Conditions: 64, Writes: 32, Events: 16},
-			Store:      config.StoreSink{Driver: "sqlite", Path: "/var/lib/lanyard/store/events.db"},
+			Store:      config.StoreSink{Driver: "sqlite", Path: "/var/lib/lanyard/store/events.db", Retention: 30 * 24 * time.Hour},
 		},
 		Spool: config.Spool{Enabled: true, Directory: "/var/lib/lanyard/spool", Bytes: 256 << 20, Group: 2 * time.Millisecond, RetryMost: 30 * time.Second},
 	}
@@ -93,6 +93,10 @@ func TestSettingsAccepted(t *testing.T) {
 			func(s *config.Settings) {
 				s.Sinks.Store.Driver, s.Sinks.Store.DSNFile = "postgres", "/dsn/url"
 			}},
+		"events for ever": {"{sinks: {store: {retentionDays: 0}}}", nodebinding.Deployment,
+			func(s *config.Settings) { s.Sinks.Store.Retention = 0 }},
+		"a small spool": {"{spool: {maxBytes: 16777216}}", "",
+			func(s *config.Settings) { s.Spool.Bytes = 16 << 20 }},
 		"no spool": {"{spool: {enabled: false}}", "",
 			func(s *config.Settings) { s.Spool.Enabled = false }},
 	} {
@@ -148,6 +152,8 @@ func TestSettingsRefused(t *testing.T) {
 		"postgres without a name":         {"sinks: {store: {driver: postgres}}", nodebinding.Deployment, []string{"sinks.store.dsnFile"}},
 		"sqlite with a name":              {"sinks: {store: {dsnFile: /dsn}}", nodebinding.Deployment, []string{"sinks.store.dsnFile"}},
 		"another driver":                  {"sinks: {store: {driver: mysql}}", nodebinding.Deployment, []string{"sinks.store.driver"}},
+		"a negative retention":            {"sinks: {store: {retentionDays: -1}}", nodebinding.Deployment, []string{"sinks.store.retentionDays"}},
+		"a spool that a call overflows":   {"spool: {maxBytes: 1048576}", "", []string{"spool.maxBytes"}},
 		"forward nowhere":                 {"sinks: {forward: {enabled: true}}", "", []string{"sinks.forward.enabled"}},
 		"forward to two places":           {"sinks: {forward: {socket: /s, address: 'a:1', caFile: /c, tokenFile: /t}}", "", []string{"sinks.forward.address"}},
 		"forward in clear text":           {"sinks: {forward: {enabled: true, address: 'a:1', tokenFile: /t}}", "", []string{"sinks.forward.caFile"}},

@@ -5,6 +5,7 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/lanyard-k8s/lanyard/internal/config"
 )
@@ -46,7 +47,7 @@ func (r reader) store(sec *config.Section) StoreSink {
 		Enabled: sec.Bool("enabled", byRole(r, false, true)),
 		Driver:  sec.Enum("driver", SQLite, SQLite, Postgres),
 		Path:    file(sec, "path", "/var/lib/lanyard/store/events.db"),
-		DSNFile: file(sec, "dsnFile", ""),
+		DSNFile: file(sec, "dsnFile", ""), Retention: 24 * time.Hour * time.Duration(sec.Int("retentionDays", 30, 0, 3650)),
 	}
 	switch {
 	case s.Driver == Postgres && !r.deployment:
