@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/test/cluster"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
@@ -176,8 +180,30 @@ func TestTheProgramRunsAsTheChartStartsIt(t *testing.T) {
 			t.Errorf("not so: %s", what)
 		}
 	}
+	r.report(filepath.Join(r.root, "var/run/nvsentinel/nvsentinel.sock"))
 	r.must(p.Stop(context.Background(), 25*time.Second))
 	t.Log(log())
+}
+
+// report says by the socket that a GPU of the node is broken, without a token and without the node's name, and waits until the
+// node shows it.
+func (r *rig) report(socket string) {
+	r.t.Helper()
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	r.must(err)
+	defer conn.Close()
+	event := &healtheventv1.HealthEvent{Version: 1, Agent: "monitor", CheckName: "GpuXid", IsFatal: true, Message: "fell off the bus"}
+	_, err = healtheventv1.NewPlatformConnectorClient(conn).HealthEventOccurredV1(r.t.Context(), &healtheventv1.HealthEvents{Version: 1, Events: []*healtheventv1.HealthEvent{event}})
+	r.must(err)
+	err = wait.PollUntilContextTimeout(r.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		node, err := r.admin.CoreV1().Nodes().Get(ctx, "node-a", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == "GpuXid" && c.Reason == "GpuXid"+wire.ReasonUnhealthySuffix
+		}), err
+	})
+	if err != nil {
+		r.t.Error("the node does not show the condition")
+	}
 }
 
 // reads says whether a page answers that all is well.

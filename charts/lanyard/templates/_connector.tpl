@@ -52,6 +52,7 @@ spliced in.
 {{- if hasKey $.role.sinks.kubernetes . }}{{ $_ := set $kubernetes . (int64 (get $.role.sinks.kubernetes .)) }}{{ end }}
 {{- end }}
 {{- $sinks := dict "log" (dict "enabled" .role.sinks.log.enabled) "kubernetes" $kubernetes "store" (dict "enabled" .role.sinks.store.enabled) }}
+{{- if and .role.sinks.store.enabled (hasKey .role.sinks.store "retentionDays") }}{{ $_ := set $sinks.store "retentionDays" (int64 .role.sinks.store.retentionDays) }}{{ end }}
 {{- if hasKey .role.sinks "timeoutMilliseconds" }}{{ $_ := set $sinks "timeoutMilliseconds" (int64 .role.sinks.timeoutMilliseconds) }}{{ end }}
 {{- $sinks | toJson }}
 {{- end }}

@@ -58,6 +58,9 @@
 {{- if ne (toString ($v.sinks.store.driver | default "sqlite")) "sqlite" -}}
 {{- include "lanyard.fault" (dict "all" $all "at" "connector.socket.sinks.store.driver" "say" "is for the Deployment; on every node it would mean one set of database credentials a node") -}}
 {{- end -}}
+{{- if and $v.spool.enabled (lt (int64 $v.spool.maxBytes) (mul 4 (int64 (($v.limits | default dict).maxMessageBytes | default 4194304)))) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" "connector.socket.spool.maxBytes" "say" "must be at least four times limits.maxMessageBytes (4 MiB if omitted): a call that can never be taken in would be repeated for ever") -}}
+{{- end -}}
 {{- $dirs := dict "connector.socket.hostDir" $v.hostDir -}}
 {{- if $v.spool.enabled -}}{{- $_ := set $dirs "connector.socket.spool.hostDir" $v.spool.hostDir -}}{{- end -}}
 {{- if $v.sinks.store.enabled -}}{{- $_ := set $dirs "connector.socket.sinks.store.hostDir" $v.sinks.store.hostDir -}}{{- end -}}
