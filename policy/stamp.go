@@ -55,7 +55,7 @@ func creatorRequired(l literals) rule {
 			variable("oldPodMetadata", "oldObject == null ? {} :\n"+pathTo("oldObject", "metadata")),
 			variable("optsIn", "request.operation != 'CREATE' && !variables.pod && variables.role != '"+wire.RoleNone+"' &&\n"+
 				"variables.oldPodMetadata.?labels[?'"+wire.LabelRole+"'].orValue('') == '"+wire.RoleNone+"'"),
-			variable("controlled", "object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"),
+			variable("controllers", controllerKinds),
 			variable("person", "!variables.creator.lowerAscii().startsWith('system:') && !variables.creator.lowerAscii().startsWith('service:')"),
 		},
 		validations: []admissionregistrationv1.Validation{
@@ -76,8 +76,8 @@ func creatorRequired(l literals) rule {
 }
 
 // mayNotSubmit refuses creators that cannot be anyone's submitter. Not asked are controllers (pod creators, delegating
-// controllers), whose objects belong to their owners' submitters, pods that have a controller, work that opted out of
-// identity, and kubelets with their static pods. Whoever takes the opt-out off a template later is asked what its creator may
+// controllers), whose objects belong to their owners' submitters, pods with a controller whose pods get no identity, work that
+// opted out of it, and kubelets with their static pods. Whoever takes the opt-out off a template later is asked what its creator may
 // do: templates of suspended Jobs and of CronJobs can be edited, and their pods would then act for that creator.
 func mayNotSubmit(l literals) admissionregistrationv1.Validation {
 	ways := "let the platform team list the account under allowedSubmitterServiceAccounts, impersonate the user you submit for " +
@@ -88,7 +88,7 @@ func mayNotSubmit(l literals) admissionregistrationv1.Validation {
 			"variables.creator in "+l.submitters+" ||\n"+
 			"variables.creator in "+l.controllers+" ||\n"+
 			"variables.role == '"+wire.RoleNone+"' ||\n"+
-			"(variables.pod && variables.controlled) ||\n"+
+			"(variables.pod && variables.controllers.exists(kind, !(kind in "+l.kinds+"))) ||\n"+
 			"(variables.pod && "+mirror+")",
 		"this creator may not submit work that acts for a person. Three ways out: "+ways,
 		"variables.creator + ' may not submit work that acts for a person. Three ways out: "+ways+"'",

@@ -47,6 +47,8 @@ func TestCreatorRequired(t *testing.T) {
 		return "{apiVersion: batch/v1, kind: CronJob, metadata: {annotations: {" + by(name) + "}}, spec: {jobTemplate: {spec: {template: {metadata: {labels: {" + labels + "}}}}}}}"
 	}
 	owned := ", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, controller: true}]"
+	jobs := ", ownerReferences: [{apiVersion: batch/v1, kind: Job, name: r, controller: true}]"
+	const jobController = "system:serviceaccount:kube-system:job-controller"
 	mirrored := stampedPod(by("system:node:n")+", kubernetes.io/config.mirror: x", "", "")
 	for name, tc := range map[string]struct {
 		q    question
@@ -69,6 +71,9 @@ func TestCreatorRequired(t *testing.T) {
 		"an account's CronJob that opted out":       {q: question{object: cronJob(account, "lanyard.dev/role: none"), user: account}},
 		"an account's pod that opted out":           {q: question{object: stampedPod(by(account), "lanyard.dev/role: none", ""), user: account}},
 		"an account's controlled pod":               {q: question{object: stampedPod(by(account), "", owned), user: account}},
+		"an account's pod that says it is a Job's":  {q: question{object: stampedPod(by(account), "", jobs), user: account}, want: account + " may not submit"},
+		"a person's pod that says it is a Job's":    {q: question{object: stampedPod(by("alice"), "", jobs)}},
+		"the Job controller's pod of a Job":         {q: question{object: stampedPod(by(jobController), "", jobs), user: jobController}},
 		"the Job controller's pod":                  {q: question{object: stampedPod(by("system:serviceaccount:kube-system:job-controller"), "", ""), user: "system:serviceaccount:kube-system:job-controller"}},
 		"the CronJob controller's Job":              {q: question{object: job("system:serviceaccount:kube-system:cronjob-controller", ""), user: "system:serviceaccount:kube-system:cronjob-controller"}},
 		"an account's controlled Job":               {q: question{object: "{apiVersion: batch/v1, kind: Job, metadata: {annotations: {" + by(account) + "}" + owned + "}}", user: account}, want: "Three ways out"},
