@@ -57,9 +57,6 @@ func (w *world) as(user string, groups ...string) *client {
 // root is the client of a cluster admin.
 func (w *world) root() *client { return w.as("admin", "system:masters") }
 
-// bearer is a client with a token.
-func (w *world) bearer(token string) *client { return w.keep(token, w.cp.ConfigForToken(token)) }
-
 func (w *world) keep(key string, config *rest.Config) *client {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {

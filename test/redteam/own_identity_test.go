@@ -283,13 +283,14 @@ func TestOwnNamesThatAreNoText(t *testing.T) {
 	}
 }
 
-// TestOwnAccountInAForgedJob shows a limit that goes with the one above: an account is not asked whether it may submit when
-// its pod has a controller, and the pod says so itself.
+// TestOwnAccountInAForgedJob has an account that may not submit say that its pod is a Job's, since accounts are not asked
+// about pods that have a controller.
 func TestOwnAccountInAForgedJob(t *testing.T) {
 	t.Parallel()
 	c := redteam(t).as(attacker).with("Impersonate-User", helper)
-	stored := c.pod(t, managed, podtest.Owner("batch/v1", "Job")).accepted(t)
-	if got := text(stored, "metadata", "annotations", stampKey); got != helper {
-		t.Errorf("the pod is stamped %q: nothing tells it from the Job's own", got)
+	c.pod(t, managed, podtest.Owner("batch/v1", "Job")).refused(t, byRequired, helper+" may not submit work")
+	stored := c.pod(t, managed, podtest.Owner("apps/v1", "ReplicaSet")).accepted(t)
+	if got := holders(stored, jobVolume); len(got) > 0 {
+		t.Errorf("the containers with the token are %q", got)
 	}
 }
