@@ -55,7 +55,7 @@ func ParseUsername(s string) (Account, error) {
 
 // newAccount checks both names as the API server does.
 func newAccount(namespace, name string) (Account, error) {
-	if len(namespace) > maxNamespace || !dnsLabel(namespace) {
+	if !DNSLabel(namespace) {
 		return Account{}, errors.New("the namespace must be a DNS-1123 label (lower case letters, digits and '-', at most 63), without spaces around it")
 	}
 	if !DNSSubdomain(name) {
@@ -77,6 +77,9 @@ func DNSSubdomain(s string) bool {
 	}
 	return true
 }
+
+// DNSLabel says whether s is a DNS-1123 label, which is what namespaces are named by: at most 63 bytes.
+func DNSLabel(s string) bool { return len(s) <= maxNamespace && dnsLabel(s) }
 
 // dnsLabel says whether s is made of lower case letters, digits and inner hyphens, at least one byte.
 func dnsLabel(s string) bool {

@@ -75,7 +75,7 @@ func (p *parts) watch() error {
 	o := liveness.Options{Log: p.log.WithName("liveness"), Silence: p.cfg.Settings.Liveness.Silence}
 	var err error
 	if p.cfg.Process.Role == nodebinding.Socket {
-		if p.pods, err = liveness.NewNodePods(p.client, p.cfg.Process.NodeName, o); err == nil {
+		if p.pods, err = liveness.NewNodePods(p.client, p.cfg.Process.NodeName, p.cfg.Settings.Liveness.Namespaces, o); err == nil {
 			p.nodes, err = liveness.NewNode(p.metadata, p.cfg.Process.NodeName, o)
 		}
 	} else if p.pods, err = liveness.NewLabelledPods(p.metadata, o); err == nil {
@@ -129,11 +129,11 @@ func (p *parts) reviewOptions() tokenreview.Options {
 	return o
 }
 
-// startPatience is how long a start waits for the watch of pods. Without it, verdicts are reviewed again more often; that is
+// startPatience is how long a start waits for the watches of pods. Without it, verdicts are reviewed again more often; that is
 // no reason not to serve.
 const startPatience = 3 * time.Second
 
-// awaitStart returns when callers can be served: reviews have been tried, and the watch is synced or takes too long.
+// awaitStart returns when callers can be served: reviews have been tried, and the watches are synced or take too long.
 func (p *parts) awaitStart(ctx context.Context) {
 	if p.selfTest == nil {
 		return
@@ -151,7 +151,8 @@ func (p *parts) awaitStart(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			p.log.Info("the watch of pods is not synced; verdicts are reviewed more often until it is", "namespace", os.Getenv(envNamespace))
+			p.log.Info("not every watch of pods is synced; verdicts are reviewed more often where it is not",
+				"watches", p.pods.Untrusted(time.Now()), "accountIn", os.Getenv(envNamespace))
 			return
 		case <-ctx.Done():
 			return

@@ -77,6 +77,10 @@ type Review struct {
 type Liveness struct {
 	// Silence (silenceSeconds, 10) is how long a watch may say nothing past its bookmark before it is no longer relied on.
 	Silence time.Duration
+	// Namespaces (namespaces, absent; socket role only) are those whose pods are watched, where the account may not watch
+	// all. Nil is all namespaces in one watch; an empty list is none. A token from elsewhere is reviewed again after
+	// review.refreshUnwatchedSeconds.
+	Namespaces []string
 }
 
 // Limits (limits) bound what one caller can ask of the server.

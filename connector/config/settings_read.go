@@ -34,7 +34,7 @@ func ParseSettings(raw []byte, role nodebinding.Role) (Settings, error) {
 		Socket:             r.socket(root.Section("socket")),
 		SelfTest:           r.selfTest(root.Section("selfTest")),
 		Review:             r.review(root.Section("review")),
-		Liveness:           Liveness{Silence: seconds(root.Section("liveness"), "silenceSeconds", 10, 1, 60)},
+		Liveness:           r.liveness(root.Section("liveness")),
 		Limits:             r.limits(root.Section("limits")),
 		Sinks:              r.sinks(root.Section("sinks")),
 		Spool:              r.spool(root.Section("spool")),
@@ -136,6 +136,20 @@ func (r reader) review(sec *config.Section) Review {
 	}
 	if v.RefreshMost < v.RefreshLeast {
 		sec.Fault("refreshMostSeconds", "must be at least refreshLeastSeconds (%d)", int64(v.RefreshLeast/time.Second))
+	}
+	return v
+}
+
+func (r reader) liveness(sec *config.Section) Liveness {
+	v := Liveness{Silence: seconds(sec, "silenceSeconds", 10, 1, 60)}
+	v.Namespaces = sec.Strings("namespaces", nil, func(s string) error {
+		if !wire.DNSLabel(s) {
+			return errors.New("must be a namespace's name: a DNS-1123 label (lower case letters, digits and '-', at most 63)")
+		}
+		return nil
+	})
+	if r.deployment && sec.Has("namespaces") {
+		sec.Fault("namespaces", "is a setting of --role %s; remove it", nodebinding.Socket)
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,10 @@ func TestSettingsAccepted(t *testing.T) {
 			func(s *config.Settings) { s.Sinks.Store.Retention = 0 }},
 		"a small spool": {"{spool: {maxBytes: 16777216}}", "",
 			func(s *config.Settings) { s.Spool.Bytes = 16 << 20 }},
+		"pods of some namespaces": {"{liveness: {namespaces: [gpu, tools-2, gpu]}}", "",
+			func(s *config.Settings) { s.Liveness.Namespaces = []string{"gpu", "tools-2", "gpu"} }},
+		"pods of no namespace": {"{liveness: {namespaces: []}}", "",
+			func(s *config.Settings) { s.Liveness.Namespaces = []string{} }},
 		"no spool": {"{spool: {enabled: false}}", "",
 			func(s *config.Settings) { s.Spool.Enabled = false }},
 	} {
@@ -161,6 +166,10 @@ func TestSettingsRefused(t *testing.T) {
 		"forward to a URL":                {"sinks: {forward: {address: 'http://a:1', caFile: /c, tokenFile: /t}}", "", []string{"sinks.forward.address"}},
 		"forward to port 0":               {"sinks: {forward: {address: 'a:0', caFile: /c, tokenFile: /t}}", "", []string{"sinks.forward.address"}},
 		"TLS on a socket":                 {"sinks: {forward: {socket: /s, serverName: a}}", "", []string{"sinks.forward.socket"}},
+		"no namespaces at all":            {"liveness: {namespaces: null}", "", []string{"liveness.namespaces"}},
+		"one namespace without a list":    {"liveness: {namespaces: gpu}", "", []string{"liveness.namespaces"}},
+		"namespaces that are none":        {"liveness: {namespaces: [gpu, '', null, Gpu, a.b, ' a', '" + strings.Repeat("a", 64) + "']}", "", []string{"liveness.namespaces[1]", "liveness.namespaces[2]", "liveness.namespaces[3]", "liveness.namespaces[4]", "liveness.namespaces[5]", "liveness.namespaces[6]"}},
+		"namespaces on a deployment":      {"liveness: {namespaces: [gpu]}", nodebinding.Deployment, []string{"liveness.namespaces"}},
 		"publishers on a socket":          {"publishers: []", "", []string{"publishers"}},
 		"a socket on a deployment":        {"socket: {}\nspool: {}", nodebinding.Deployment, []string{"socket", "spool"}},
 		"a publisher by username":         {"publishers: ['system:serviceaccount:a:b', a/b, A/b]", nodebinding.Deployment, []string{"publishers[0]", "publishers[2]"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,35 +25,58 @@ import (
 const running = "status.phase!=Succeeded,status.phase!=Failed"
 
 // Pods answers for pods. Make one with NewNodePods or NewLabelledPods, run it with Run, and ask it from any goroutine.
+//
+// It is fed by one watch or by several, of a namespace each, since a right to watch pods may be given for some namespaces
+// only. A pod is as trustworthy as the watch that shows it: one that is forbidden, or has broken, spoils no other.
 type Pods struct {
 	options Options
-	source  source
-	pulse   pulse
+	watches []*podStore
 
 	mu   sync.RWMutex
-	live map[string]int64 // UID to deletion time in unix nanoseconds, 0 if it has none
+	live map[string]life // by UID
 	dead graves
 	subs map[int]func(uid string)
 	next int
 }
 
-// NewNodePods watches every pod of one node, ended ones included: the socket role's pods.
-// Its account needs list and watch on pods.
-func NewNodePods(client kubernetes.Interface, node string, o Options) (*Pods, error) {
+// life is a pod that has not ended as far as its watch shows.
+type life struct {
+	deletion int64  // its deletion time in unix nanoseconds, 0 if it has none
+	pulse    *pulse // of the watch that shows it
+}
+
+// NewNodePods watches every pod of one node, ended ones included: the socket role's pods. The watches are of the namespaces
+// given, one each, and the account needs list and watch on pods there; pods elsewhere stay Unknown. Nil is one watch of all
+// namespaces, for an account that may watch pods everywhere; an empty list is no watch at all.
+func NewNodePods(client kubernetes.Interface, node string, namespaces []string, o Options) (*Pods, error) {
 	if client == nil || node == "" {
 		return nil, errors.New("liveness: a client and a node's name are needed")
 	}
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+	if namespaces == nil {
+		namespaces = []string{metav1.NamespaceAll}
+	} else if slices.Contains(namespaces, metav1.NamespaceAll) {
+		return nil, errors.New("liveness: a namespace has no name")
+	}
+	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
+	sources := make([]source, 0, len(namespaces))
+	for _, namespace := range namespaces {
+		sources = append(sources, nodePods(client, node, namespace))
+	}
+	return newPods(o, sources...)
+}
+
+// nodePods reads the pods of one node in a namespace.
+func nodePods(client kubernetes.Interface, node, namespace string) source {
+	pods := client.CoreV1().Pods(namespace)
 	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
-	return newPods(source{
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return pods.Watch(ctx, o)
-		},
-		selects: func(o *metav1.ListOptions) { o.FieldSelector = selector },
-		client:  client,
-		object:  &corev1.Pod{},
-	}, o)
+	return source{
+		namespace: namespace,
+		list:      func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+		watch:     func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
+		selects:   func(o *metav1.ListOptions) { o.FieldSelector = selector },
+		client:    client,
+		object:    &corev1.Pod{},
+	}
 }
 
 // NewLabelledPods watches the metadata of the pods that the webhook has labelled and that have not ended, on any node.
@@ -63,7 +87,7 @@ func NewLabelledPods(client metadata.Interface, o Options) (*Pods, error) {
 	}
 	s := metadataSource(client, "pods")
 	s.selects = func(o *metav1.ListOptions) { o.LabelSelector, o.FieldSelector = wire.LabelInjected, running }
-	return newPods(s, o)
+	return newPods(o, s)
 }
 
 // metadataSource reads the metadata of a core resource in all namespaces.
@@ -77,47 +101,77 @@ func metadataSource(client metadata.Interface, resource string) source {
 	}
 }
 
-func newPods(s source, o Options) (*Pods, error) {
+func newPods(o Options, sources ...source) (*Pods, error) {
 	o, err := o.filled()
 	if err != nil {
 		return nil, err
 	}
-	return &Pods{
-		pulse: pulse{silence: o.Silence}, options: o, source: s, live: map[string]int64{}, dead: newGraves(o.Remember, o.MaxDead), subs: map[int]func(string){},
-	}, nil
+	p := &Pods{options: o, live: map[string]life{}, dead: newGraves(o.Remember, o.MaxDead), subs: map[int]func(string){}}
+	for _, s := range sources {
+		p.watches = append(p.watches, &podStore{pods: p, source: s, pulse: pulse{silence: o.Silence}})
+	}
+	return p, nil
 }
 
 // Run watches until ctx ends.
 func (p *Pods) Run(ctx context.Context) error {
-	mirror(ctx, "pods", listened{p.source, &p.pulse, p.options.Clock}, (*podStore)(p), p.options.Log)
+	var running sync.WaitGroup
+	for _, s := range p.watches {
+		running.Go(func() { mirror(ctx, s.name(), listened{s.source, &s.pulse, p.options.Clock}, s, p.options.Log) })
+	}
+	running.Wait()
+	<-ctx.Done() // without a watch there is nothing else to wait for
 	return nil
 }
 
-// State answers for a pod by its UID. It does not block, call or allocate.
+// State answers for a pod by its UID. A pod that lives is Alive while the watch that shows it is to be trusted, whatever
+// becomes of the others. It does not block, call or allocate.
 func (p *Pods) State(uid string, now time.Time) State {
 	p.mu.RLock()
-	deletion, live := p.live[uid]
+	seen, live := p.live[uid]
 	dead := !live && p.dead.has(uid)
 	p.mu.RUnlock()
 	switch {
-	case dead, live && deletion != 0 && now.UnixNano() > deletion:
+	case dead, live && seen.deletion != 0 && now.UnixNano() > seen.deletion:
 		return Dead
-	case live && p.pulse.trusted(now):
+	case live && seen.pulse.trusted(now):
 		return Alive
 	default:
 		return Unknown
 	}
 }
 
-// Synced says whether everything has been read once; readiness at start asks it.
-func (p *Pods) Synced() bool { return p.pulse.read() }
+// Synced says whether every watch has read everything once; readiness at start asks it.
+func (p *Pods) Synced() bool {
+	return !slices.ContainsFunc(p.watches, func(s *podStore) bool { return !s.pulse.read() })
+}
 
-// Trusted says whether the watch is synced and has been heard of lately. It comes and goes with the API server, so it is for
-// metrics and no reason not to be ready: verdicts are then confirmed by reviews.
-func (p *Pods) Trusted(now time.Time) bool { return p.pulse.trusted(now) }
+// Trusted says whether every watch is synced and has been heard of lately. It comes and goes with the API server, so it is
+// for metrics and no reason not to be ready: verdicts are then confirmed by reviews.
+func (p *Pods) Trusted(now time.Time) bool {
+	return !slices.ContainsFunc(p.watches, func(s *podStore) bool { return !s.pulse.trusted(now) })
+}
 
-// Age is how long the watch has been silent, for metrics; zero before the first sign of life.
-func (p *Pods) Age(now time.Time) time.Duration { return p.pulse.age(now) }
+// Untrusted names the watches that are not to be trusted now, for the log.
+func (p *Pods) Untrusted(now time.Time) []string {
+	var names []string
+	for _, s := range p.watches {
+		if !s.pulse.trusted(now) {
+			names = append(names, s.name())
+		}
+	}
+	return names
+}
+
+// Age is how long the most silent watch has said nothing, for metrics. A watch before its first sign of life does not count;
+// Trusted tells of it.
+func (p *Pods) Age(now time.Time) time.Duration {
+	age := time.Duration(0)
+	for _, s := range p.watches {
+		age = max(age, s.pulse.age(now))
+	}
+	return age
+}
 
 // Count is how many pods are known to live and how many to be dead, for metrics and tests.
 func (p *Pods) Count() (live, dead int) {
@@ -126,8 +180,8 @@ func (p *Pods) Count() (live, dead int) {
 	return len(p.live), len(p.dead.at)
 }
 
-// Subscribe has f called with the UID of every pod that dies from now on, in the order of their deaths, from the watch's own
-// goroutine: f must not block. A pod that is only past its deletion time is not announced until its object goes; State
+// Subscribe has f called with the UID of every pod that dies from now on, in the order of their deaths, from the watches' own
+// goroutines: f must not block, and is called from several at once where there are several watches. A pod that is only past its deletion time is not announced until its object goes; State
 // knows. The returned function ends the subscription.
 func (p *Pods) Subscribe(f func(uid string)) (cancel func()) {
 	p.mu.Lock()

@@ -41,12 +41,12 @@ func onlyMetadata(p *corev1.Pod) *metav1.PartialObjectMetadata {
 func watched(t *testing.T) (*Pods, *clocktesting.FakeClock) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	p, err := newPods(source{}, Options{Clock: clock})
+	p, err := newPods(Options{Clock: clock}, source{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.pulse.opened(clock.Now())
-	if err := (*podStore)(p).Replace(nil, ""); err != nil {
+	p.watches[0].pulse.opened(clock.Now())
+	if err := p.watches[0].Replace(nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	return p, clock
@@ -144,7 +144,7 @@ func TestPodState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, clock := watched(t)
-			must(t, tc.see((*podStore)(p))...)
+			must(t, tc.see(p.watches[0])...)
 			clock.Step(tc.wait)
 			if got := p.State("a", clock.Now()); got != tc.want {
 				t.Errorf("state = %s, want %s", got, tc.want)
@@ -163,7 +163,7 @@ func TestSubscribersHearOfEveryDeathOnce(t *testing.T) {
 		}
 		heard = append(heard, uid)
 	})
-	s := (*podStore)(p)
+	s := p.watches[0]
 	must(t, s.Add(pod("a")), s.Add(pod("b")), s.Add(pod("c")), s.Add(pod("d")))
 	must(t, s.Delete(pod("a")), s.Delete(pod("a")))
 	must(t, s.Update(pod("b", phase(corev1.PodFailed))), s.Delete(pod("b")))
@@ -179,7 +179,7 @@ func TestSubscribersHearOfEveryDeathOnce(t *testing.T) {
 // Not parallel: other tests' allocations would be counted.
 func TestStateAllocatesNothing(t *testing.T) {
 	p, clock := watched(t)
-	must(t, (*podStore)(p).Add(pod("a")))
+	must(t, p.watches[0].Add(pod("a")))
 	now := clock.Now()
 	if got := testing.AllocsPerRun(100, func() { p.State("a", now); p.State("b", now) }); got != 0 {
 		t.Errorf("%v allocations, want none", got)
@@ -189,10 +189,10 @@ func TestStateAllocatesNothing(t *testing.T) {
 func TestMemoryOfTheDeadIsBounded(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	p, err := newPods(source{}, Options{Clock: clock, MaxDead: 10})
+	p, err := newPods(Options{Clock: clock, MaxDead: 10}, source{})
 	must(t, err)
 	for i := range 1000 {
-		must(t, (*podStore)(p).Add(pod(strconv.Itoa(i))), (*podStore)(p).Delete(pod(strconv.Itoa(i))))
+		must(t, p.watches[0].Add(pod(strconv.Itoa(i))), p.watches[0].Delete(pod(strconv.Itoa(i))))
 	}
 	if live, dead := p.Count(); live != 0 || dead != 10 {
 		t.Errorf("%d live and %d dead, want 0 and 10", live, dead)
@@ -201,12 +201,12 @@ func TestMemoryOfTheDeadIsBounded(t *testing.T) {
 
 func BenchmarkPodState(b *testing.B) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	p, err := newPods(source{}, Options{Clock: clock})
+	p, err := newPods(Options{Clock: clock}, source{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for i := range 200 {
-		_ = (*podStore)(p).Add(pod("6a1f9cde-7d4c-4f6f-9d3e-" + strconv.Itoa(100000+i)))
+		_ = p.watches[0].Add(pod("6a1f9cde-7d4c-4f6f-9d3e-" + strconv.Itoa(100000+i)))
 	}
 	uid, now := "6a1f9cde-7d4c-4f6f-9d3e-100042", clock.Now()
 	b.ReportAllocs()

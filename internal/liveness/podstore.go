@@ -8,8 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// podStore is Pods as the reflector sees it: a store to put objects into.
-type podStore Pods
+// podStore is one watch of Pods as its reflector sees it: a store to put objects into.
+type podStore struct {
+	pods   *Pods
+	source source
+	pulse  pulse
+}
+
+// name is for the log.
+func (s *podStore) name() string {
+	if s.source.namespace == "" {
+		return "pods"
+	}
+	return "pods in " + s.source.namespace
+}
 
 // sight is what one object says about its pod.
 type sight struct {
@@ -45,8 +57,8 @@ func (s *podStore) Update(obj any) error {
 	}
 	s.change(func(now time.Time) []string {
 		if !seen.ended {
-			s.live[seen.uid] = seen.deletion
-			s.dead.dig(seen.uid)
+			s.pods.live[seen.uid] = life{seen.deletion, &s.pulse}
+			s.pods.dead.dig(seen.uid)
 			return nil
 		}
 		return s.bury(now, seen.uid)
@@ -64,8 +76,8 @@ func (s *podStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes in everything that there is. Whoever was alive and is not among it has died unseen while there was no
-// watch; a new pod under an old name has another UID and saves nobody.
+// Replace takes in everything that this watch shows. Whoever it showed alive and is not among it has died unseen while there
+// was no watch; a new pod under an old name has another UID and saves nobody. What other watches show is left alone.
 func (s *podStore) Replace(objects []any, _ string) error {
 	live, ended := make(map[string]int64, len(objects)), []string(nil)
 	for _, obj := range objects {
@@ -81,19 +93,18 @@ func (s *podStore) Replace(objects []any, _ string) error {
 	}
 	s.change(func(now time.Time) []string {
 		gone := ended
-		for uid := range s.live {
-			if _, ok := live[uid]; !ok {
+		for uid, before := range s.pods.live {
+			if _, ok := live[uid]; !ok && before.pulse == &s.pulse {
 				gone = append(gone, uid)
 			}
 		}
-		for uid := range live {
-			s.dead.dig(uid)
+		for uid, deletion := range live {
+			s.pods.dead.dig(uid)
+			s.pods.live[uid] = life{deletion, &s.pulse}
 		}
-		died := s.bury(now, gone...)
-		s.live = live
-		return died
+		return s.bury(now, gone...)
 	})
-	s.pulse.sync(s.options.Clock.Now())
+	s.pulse.sync(s.pods.options.Clock.Now())
 	return nil
 }
 
@@ -101,8 +112,8 @@ func (s *podStore) Replace(objects []any, _ string) error {
 func (s *podStore) bury(now time.Time, uids ...string) []string {
 	died := uids[:0:0]
 	for _, uid := range uids {
-		delete(s.live, uid)
-		if s.dead.bury(uid, now) {
+		delete(s.pods.live, uid)
+		if s.pods.dead.bury(uid, now) {
 			died = append(died, uid)
 		}
 	}
@@ -114,14 +125,15 @@ func (s *podStore) Resync() error { return nil }
 
 // change alters what is known and then tells the subscribers who has died of it, without the lock, so that they may ask.
 func (s *podStore) change(alter func(now time.Time) (died []string)) {
-	now := s.options.Clock.Now()
-	s.mu.Lock()
+	p := s.pods
+	now := p.options.Clock.Now()
+	p.mu.Lock()
 	died := alter(now)
-	subs := make([]func(string), 0, len(s.subs))
-	for _, f := range s.subs {
+	subs := make([]func(string), 0, len(p.subs))
+	for _, f := range p.subs {
 		subs = append(subs, f)
 	}
-	s.mu.Unlock()
+	p.mu.Unlock()
 	for _, uid := range died {
 		for _, f := range subs {
 			f(uid)

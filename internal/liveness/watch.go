@@ -16,6 +16,9 @@ import (
 
 // source is where a watch comes from.
 type source struct {
+	// namespace is the one that it covers; empty for all of them, and for what has none.
+	namespace string
+
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	// selects adds the selectors to the options of either.

@@ -84,7 +84,7 @@ func TestWatchIsListenedTo(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	s := &script{watches: make(chan *watch.FakeWatcher, 8), items: []metav1.PartialObjectMetadata{*onlyMetadata(pod("a"))}}
-	p, err := newPods(s.source(), Options{Clock: clock})
+	p, err := newPods(Options{Clock: clock}, s.source())
 	must(t, err)
 	run(t, p)
 	w := <-s.watches

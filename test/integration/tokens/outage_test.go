@@ -132,7 +132,7 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	var log sink
 	talkative(t, &log)
 
-	pods, err := liveness.NewNodePods(h.admin, h.node.Name, liveness.Options{Log: klog.Background()})
+	pods, err := liveness.NewNodePods(h.admin, h.node.Name, nil, liveness.Options{Log: klog.Background()})
 	must(t, err)
 	watching(t, pods)
 	var said []string

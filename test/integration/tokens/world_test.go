@@ -165,7 +165,7 @@ func ofPod(pod *corev1.Pod) *authenticationv1.BoundObjectReference {
 // watches are both kinds of pod watch, for the home's node.
 func (h *home) watches() map[string]*liveness.Pods {
 	h.t.Helper()
-	socket, err := liveness.NewNodePods(h.admin, h.node.Name, liveness.Options{})
+	socket, err := liveness.NewNodePods(h.admin, h.node.Name, nil, liveness.Options{})
 	must(h.t, err)
 	deployment, err := liveness.NewLabelledPods(h.meta, liveness.Options{})
 	must(h.t, err)
