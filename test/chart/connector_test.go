@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
@@ -27,9 +28,9 @@ func processes() map[string]config.Process {
 }
 
 // fileOf is a file in a rendered ConfigMap; nil if that is not rendered.
-func fileOf(t *testing.T, profile, configMap, key string) []byte {
+func fileOf(t *testing.T, profile, configMap, key string, args ...string) []byte {
 	t.Helper()
-	object := find(render(t, profile), "ConfigMap", configMap)
+	object := find(render(t, profile, args...), "ConfigMap", configMap)
 	if object == nil {
 		return nil
 	}
@@ -104,6 +105,33 @@ func TestConfigJSON(t *testing.T) {
 				t.Errorf("config.json (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTheNodesWatchWhatTheyMayWatch holds the namespaces in the settings file against the RoleBindings.
+func TestTheNodesWatchWhatTheyMayWatch(t *testing.T) {
+	t.Parallel()
+	for profile := range profiles(t) {
+		raw := fileOf(t, profile, "lanyard-connector-socket", "settings.yaml")
+		if raw == nil {
+			continue
+		}
+		s, err := config.ParseSettings(raw, nodebinding.Socket)
+		if err != nil {
+			t.Errorf("%s: %v", profile, err)
+		}
+		var may []string
+		for _, p := range permissions(t, profile) {
+			if _, namespace, found := strings.Cut(p, " -> lanyard-connector-pods in "); found {
+				may = append(may, namespace)
+			}
+		}
+		if diff := cmp.Diff(may, s.Liveness.Namespaces, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-may +watches):\n%s", profile, diff)
+		}
+		if s.Liveness.Namespaces == nil && profile != "disabled" {
+			t.Errorf("%s: every namespace would be watched, for which the account has no right", profile)
+		}
 	}
 }
 

@@ -63,13 +63,15 @@ func newRig(t *testing.T, args ...string) *rig {
 	r.must(err)
 	r.admin = kubernetes.NewForConfigOrDie(config)
 	c := client(t, cp, cluster.Admin, "system:masters")
-	mustCreate(t, c, "{apiVersion: v1, kind: Namespace, metadata: {name: "+Namespace+"}}")
+	for _, namespace := range []string{Namespace, "gpu"} {
+		mustCreate(t, c, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
+	}
 	for _, node := range []string{"node-a", "node-b"} {
 		mustCreate(t, c, "{apiVersion: v1, kind: Node, metadata: {name: "+node+"}}")
 	}
 	for _, o := range r.objects {
 		switch o.GetKind() {
-		case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+		case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "RoleBinding", "FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 			raw, err := o.MarshalJSON()
 			r.must(err)
 			mustCreate(t, c, string(raw))
@@ -130,7 +132,8 @@ func (r *rig) kubeconfig(token string) string {
 
 func TestTheProgramRunsAsTheChartStartsIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	const publishers = "publishers={gpu/monitor}"
+	r := newRig(t, "--set", publishers)
 	tree, err := program.Tree()
 	r.must(err)
 	binary, err := program.Build(t.Context(), os.Stderr, program.Source{Name: "connector", Dir: tree, Package: "./cmd/connector"})
@@ -146,7 +149,7 @@ func TestTheProgramRunsAsTheChartStartsIt(t *testing.T) {
 	r.write("/var/run/secrets/kubernetes.io/serviceaccount/token", []byte(api))
 	r.write("/var/run/secrets/lanyard/connector/token", []byte(r.token(pod, wire.DefaultPublisherAudience)))
 	r.write("/etc/config/config.json", fileOf(t, "default", "lanyard-connector", "config.json"))
-	r.write("/etc/lanyard/settings/settings.yaml", []byte(r.inside(string(fileOf(t, "default", "lanyard-connector-socket", "settings.yaml")))))
+	r.write("/etc/lanyard/settings/settings.yaml", []byte(r.inside(string(fileOf(t, "default", "lanyard-connector-socket", "settings.yaml", "--set", publishers)))))
 	r.must(os.MkdirAll(filepath.Join(r.root, "var/run/nvsentinel"), 0o755))
 	r.must(os.MkdirAll(filepath.Join(r.root, "var/lib/lanyard/spool"), 0o755)) // as the kubelet makes it
 	port, err := r.cp.Port()
@@ -182,7 +185,9 @@ func TestTheProgramRunsAsTheChartStartsIt(t *testing.T) {
 	}
 	r.report(filepath.Join(r.root, "var/run/nvsentinel/nvsentinel.sock"))
 	r.must(p.Stop(context.Background(), 25*time.Second))
-	t.Log(log())
+	if t.Log(log()); strings.Contains(log(), "forbidden") {
+		t.Error("the program asks for more than the chart lets it have")
+	}
 }
 
 // report says by the socket that a GPU of the node is broken, without a token and without the node's name, and waits until the

@@ -62,6 +62,10 @@ spliced in.
 {{- include "lanyard.validate" . }}
 {{- $v := .Values.connector.socket }}
 {{- $settings := include "lanyard.connector.common" (dict "root" . "role" $v) | fromJson }}
+{{- if .Values.global.platformConnectorAuth.enabled }}
+{{- /* Those that the account may watch, and no others: see connector-access.yaml. */}}
+{{- $_ := set $settings "liveness" (set ($settings.liveness | default dict) "namespaces" (include "lanyard.watched" . | fromJsonArray)) }}
+{{- end }}
 {{- $sinks := include "lanyard.connector.sinks" (dict "root" . "role" $v) | fromJson }}
 {{- $_ := set $sinks "forward" (dict "enabled" $v.sinks.forward.enabled) }}
 {{- if $v.sinks.forward.enabled }}
