@@ -99,7 +99,7 @@ func minted(n int) string {
 		return base64.RawURLEncoding.EncodeToString(b)
 	}
 	body := map[string]any{"aud": []string{audience}, "exp": time.Now().Add(time.Hour).Unix(), "n": n}
-	return encode(map[string]string{"alg": "RS256"}) + "." + encode(body) + "." + base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte("s"), 256))
+	return encode(map[string]string{"alg": "RS256"}) + "." + encode(body) + "." + base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte("s"), 258))
 }
 
 // accepted is an API server's yes.
