@@ -119,7 +119,7 @@ func (s *Spool) trim(q *queue) {
 		q.base, q.places = least, nil
 		return
 	}
-	if gone := least - q.base; gone >= 1024 || gone > len(q.places)/2 {
+	if gone := least - q.base; gone > len(q.places)/2 { // so that each place is copied about once
 		for n := q.base; n < least; n++ {
 			delete(q.void, n)
 		}

@@ -119,7 +119,7 @@ func TestOnlyNodeLocalBatches(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	s := newSink(t, Options{Socket: onSocket(t, r)})
-	for _, scope := range []nodebinding.Scope{nodebinding.CrossNode, ""} {
+	for _, scope := range []nodebinding.Scope{nodebinding.CrossNode, "of tomorrow"} {
 		b := batch("pod", "key", "1")
 		b.Scope = scope
 		_, err := s.Deliver(t.Context(), b)
@@ -129,6 +129,11 @@ func TestOnlyNodeLocalBatches(t *testing.T) {
 	}
 	if len(r.got()) != 0 {
 		t.Error("it was sent")
+	}
+	undecided := batch("", "", "1")
+	undecided.Scope = "" // node binding is off
+	if _, err := s.Deliver(t.Context(), undecided); err != nil || len(r.got()) != 1 {
+		t.Errorf("where node binding is off: %v", err)
 	}
 }
 
