@@ -52,6 +52,7 @@ func creatorRequired(l literals) rule {
 			variable("pod", "request.kind.group == '' && request.kind.kind == 'Pod'"),
 			variable("podMetadata", pathTo("object", "metadata")),
 			variable("role", "variables.podMetadata.?labels[?'"+wire.LabelRole+"'].orValue('')"),
+			variable("optedOut", "variables.role == '"+wire.RoleNone+"' && request.kind.group in ['', 'batch']"),
 			variable("oldPodMetadata", "oldObject == null ? {} :\n"+pathTo("oldObject", "metadata")),
 			variable("optsIn", "request.operation != 'CREATE' && !variables.pod && variables.role != '"+wire.RoleNone+"' &&\n"+
 				"variables.oldPodMetadata.?labels[?'"+wire.LabelRole+"'].orValue('') == '"+wire.RoleNone+"'"),
@@ -78,7 +79,8 @@ func creatorRequired(l literals) rule {
 // mayNotSubmit refuses creators that cannot be anyone's submitter. Not asked are controllers (pod creators, delegating
 // controllers), whose objects belong to their owners' submitters, pods with a controller whose pods get no identity, work that
 // opted out of it, and kubelets with their static pods. Whoever takes the opt-out off a template later is asked what its creator may
-// do: templates of suspended Jobs and of CronJobs can be edited, and their pods would then act for that creator.
+// do: templates of suspended Jobs and of CronJobs can be edited, and their pods would then act for that creator. Only built-in
+// kinds can opt out: where a custom kind keeps its templates is not known here, and a label elsewhere in it means nothing.
 func mayNotSubmit(l literals) admissionregistrationv1.Validation {
 	ways := "let the platform team list the account under allowedSubmitterServiceAccounts, impersonate the user you submit for " +
 		"(kubectl --as, Impersonate-User), or label the pod template " + wire.LabelRole + ": " + wire.RoleNone + " if the work needs no identity"
@@ -87,7 +89,7 @@ func mayNotSubmit(l literals) admissionregistrationv1.Validation {
 			"variables.person ||\n"+
 			"variables.creator in "+l.submitters+" ||\n"+
 			"variables.creator in "+l.controllers+" ||\n"+
-			"variables.role == '"+wire.RoleNone+"' ||\n"+
+			"variables.optedOut ||\n"+
 			"(variables.pod && variables.controllers.exists(kind, !(kind in "+l.kinds+"))) ||\n"+
 			"(variables.pod && "+mirror+")",
 		"this creator may not submit work that acts for a person. Three ways out: "+ways,

@@ -71,6 +71,7 @@ func TestCreatorRequired(t *testing.T) {
 		"an account's CronJob that opted out":       {q: question{object: cronJob(account, "lanyard.dev/role: none"), user: account}},
 		"an account's pod that opted out":           {q: question{object: stampedPod(by(account), "lanyard.dev/role: none", ""), user: account}},
 		"an account's controlled pod":               {q: question{object: stampedPod(by(account), "", owned), user: account}},
+		"an account's custom kind with a decoy":     {q: question{object: "{apiVersion: x.example.com/v1, kind: Trainer, metadata: {annotations: {" + by(account) + "}}, spec: {template: {metadata: {labels: {lanyard.dev/role: none}}}}}", user: account}, want: account + " may not submit"},
 		"an account's pod that says it is a Job's":  {q: question{object: stampedPod(by(account), "", jobs), user: account}, want: account + " may not submit"},
 		"a person's pod that says it is a Job's":    {q: question{object: stampedPod(by("alice"), "", jobs)}},
 		"the Job controller's pod of a Job":         {q: question{object: stampedPod(by(jobController), "", jobs), user: jobController}},
