@@ -294,3 +294,23 @@ func TestOwnAccountInAForgedJob(t *testing.T) {
 		t.Errorf("the containers with the token are %q", got)
 	}
 }
+
+// TestOwnDecoyTemplate would have a custom job kind opt out by a template that nobody reads; the policy asks in any case. The
+// kind is not configured here, so that the policy is tried by itself in package policy, and this test keeps the built-in
+// kinds' way open.
+func TestOwnDecoyTemplate(t *testing.T) {
+	t.Parallel()
+	c := redteam(t).as(attacker).with("Impersonate-User", helper)
+	none := podtest.Label(roleKey, "none")
+	c.create(t, managed, "batch/v1/jobs", job(none)).accepted(t)
+	c.create(t, managed, "batch/v1/cronjobs", cronJob(none)).accepted(t)
+	// On the object, or on a CronJob's Job, the label means nothing.
+	for _, at := range [][]string{{"metadata", "labels"}, {"spec", "jobTemplate", "metadata", "labels"}} {
+		decoy := cronJob()
+		decoy.At(at...)[roleKey] = "none"
+		c.create(t, managed, "batch/v1/cronjobs", decoy).refused(t, byRequired, helper+" may not submit work")
+	}
+	decoy := job()
+	decoy.At("metadata", "labels")[roleKey] = "none"
+	c.create(t, managed, "batch/v1/jobs", decoy).refused(t, byRequired, helper+" may not submit work")
+}
