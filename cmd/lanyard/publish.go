@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/client"
 )
 
@@ -93,8 +97,7 @@ func runPublish(cmd *cobra.Command, f publishFlags, s streams) error {
 		return err
 	}
 	if f.dryRun {
-		_, err := fmt.Fprintln(s.out, protojson.MarshalOptions{Multiline: true}.Format(batch))
-		return err
+		return printBatch(s.out, batch)
 	}
 	o, err := f.options(cmd.Flags().Changed)
 	if err != nil {
@@ -121,6 +124,20 @@ func runPublish(cmd *cobra.Command, f publishFlags, s streams) error {
 	if !f.quiet {
 		_, err = fmt.Fprintf(s.out, "accepted: %d events\n", len(batch.GetEvents()))
 	}
+	return err
+}
+
+// printBatch prints a batch as JSON that is the same every time; protojson's own spaces are not.
+func printBatch(w io.Writer, batch *healtheventv1.HealthEvents) error {
+	raw, err := protojson.Marshal(batch)
+	if err != nil {
+		return fmt.Errorf("print batch: %w", err)
+	}
+	var compact, indented bytes.Buffer
+	if err := errors.Join(json.Compact(&compact, raw), json.Indent(&indented, compact.Bytes(), "", "  ")); err != nil {
+		return fmt.Errorf("print batch: %w", err)
+	}
+	_, err = fmt.Fprintln(w, indented.String())
 	return err
 }
 
