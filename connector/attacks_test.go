@@ -348,7 +348,7 @@ func TestT29AnswersAreQuickInAnOutage(t *testing.T) {
 	silent := impatient(g)
 	begin := time.Now()
 	err := g.call(t, silent, "")
-	if took := time.Since(begin); took > 2500*time.Millisecond {
+	if took := time.Since(begin); took > 4*time.Second { // two, and what the floods beside it take of a busy machine
 		t.Errorf("answered after %s", took)
 	}
 	if status.Code(err) != codes.Unavailable || !marked(err) {
