@@ -29,12 +29,13 @@ type Metrics struct {
 	connections    prometheus.Gauge
 	turnedAway     prometheus.Counter
 	rebinds        prometheus.Counter
-	ready          prometheus.Gauge
 	notAfter       prometheus.Gauge
 	deliveries     *prometheus.CounterVec
 	delivered      *prometheus.CounterVec
 	queued         *prometheus.GaugeVec
 	dropped        *prometheus.CounterVec
+	aside          *prometheus.CounterVec
+	torn           prometheus.Counter
 
 	hot hot
 }
@@ -107,7 +108,6 @@ func newSeries() *Metrics {
 		connections:    gauge("lanyard_connector_connections", "Connections that are open."),
 		turnedAway:     counter("lanyard_connector_connections_refused_total", "Connections that were closed at once because there were too many."),
 		rebinds:        counter("lanyard_connector_socket_replaced_total", "Times that the socket's path was found to lead elsewhere."),
-		ready:          gauge("lanyard_connector_ready", "Whether the connector is ready: 1 or 0."),
 		notAfter:       gauge("lanyard_connector_tls_cert_not_after_seconds", "End of the serving certificate's life, in Unix seconds; 0 without one."),
 		deliveries:     counters("lanyard_connector_sink_deliveries_total", "Attempts to deliver a batch to a sink, by how they ended: ok, or the reason.", "sink", "outcome"),
 		delivered:      counters("lanyard_connector_sink_events_total", "Events by what a sink made of them.", "sink", "outcome"),
@@ -115,14 +115,16 @@ func newSeries() *Metrics {
 			Name: "lanyard_connector_sink_queue_depth", Help: "Batches that wait in memory for a sink that nobody waits for.",
 		}, []string{"sink"}),
 		dropped: counters("lanyard_connector_sink_batches_dropped_total", "Batches that a sink will not get: its queue was full, it never came back, or it refuses them.", "sink"),
+		aside:   counters("lanyard_connector_spool_quarantined_total", "Records of the spool that were put aside, by why.", "reason"),
+		torn:    counter("lanyard_connector_spool_torn_bytes_total", "Bytes at the ends of segments that a crash kept from being written whole; they were never acknowledged."),
 	}
 }
 
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.decisions, m.violations, m.nodeClaims, m.answers, m.reviews, m.reviewDuration, m.batches, m.batchDuration, m.events,
-		m.degraded, m.overrides, m.unknownMethods, m.panics, m.connections, m.turnedAway, m.rebinds, m.ready, m.notAfter,
-		m.deliveries, m.delivered, m.queued, m.dropped,
+		m.degraded, m.overrides, m.unknownMethods, m.panics, m.connections, m.turnedAway, m.rebinds, m.notAfter,
+		m.deliveries, m.delivered, m.queued, m.dropped, m.aside, m.torn,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
+	"github.com/lanyard-k8s/lanyard/connector/spool"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -35,6 +36,9 @@ func (m *Metrics) touch() {
 	}
 	for _, o := range []string{batchAccepted, batchRefused, batchInvalid, batchHeldBack} {
 		m.batches.WithLabelValues(o)
+	}
+	for _, r := range spool.Reasons() {
+		m.aside.WithLabelValues(string(r))
 	}
 	for _, o := range []string{eventAccepted, eventStamped, eventRefused} {
 		m.events.WithLabelValues(o)
@@ -165,6 +169,7 @@ type Watch interface {
 type Gauges struct {
 	Cached func() int  // verdicts remembered
 	Down   func() bool // whether the API server is known to be down
+	Ready  func() bool
 	Pods   Watch
 	Nodes  Watch
 }
@@ -180,6 +185,9 @@ func (m *Metrics) Observe(reg prometheus.Registerer, g Gauges) error {
 	}
 	if g.Down != nil {
 		errs = append(errs, ask("lanyard_connector_api_server_down", "Whether the API server is known to be down: 1 or 0.", nil, func() float64 { return number(g.Down()) }))
+	}
+	if g.Ready != nil {
+		errs = append(errs, ask("lanyard_connector_ready", "Whether the connector is ready: 1 or 0.", nil, func() float64 { return number(g.Ready()) }))
 	}
 	for name, w := range map[string]Watch{"pods": g.Pods, "nodes": g.Nodes} {
 		if w == nil {

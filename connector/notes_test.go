@@ -120,7 +120,7 @@ func TestEverySeriesIsThereFromTheStart(t *testing.T) {
 		}
 	}
 	m.Sinks("log", "store")
-	must(t, m.Observe(reg, Gauges{Cached: func() int { return 1 }, Down: func() bool { return true }, Pods: watch{}, Nodes: watch{}}))
+	must(t, m.Observe(reg, Gauges{Cached: func() int { return 1 }, Down: func() bool { return true }, Ready: func() bool { return true }, Pods: watch{}, Nodes: watch{}}))
 	problems, err := testutil.GatherAndLint(reg)
 	must(t, err)
 	for _, p := range problems {

@@ -93,7 +93,7 @@ func (s *SelfTest) Run(ctx context.Context) error {
 		} else if errors.Is(err, errAway) {
 			s.log.Error(err, "self-test could not be made")
 		}
-		if first {
+		if first && (err == nil || errors.Is(err, errAway)) {
 			close(s.tried)
 		}
 		if err == nil || !errors.Is(err, errAway) || ctx.Err() != nil {
@@ -109,7 +109,7 @@ func (s *SelfTest) Run(ctx context.Context) error {
 	}
 }
 
-// Tried is closed when the first attempt has come to an end, however that was.
+// Tried is closed when the first attempt has come to an end, unless that was the end of the connector too.
 func (s *SelfTest) Tried() <-chan struct{} { return s.tried }
 
 // Check is nil once the test has passed.

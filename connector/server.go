@@ -105,7 +105,7 @@ func newGRPC(o ServerOptions) *grpc.Server {
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams),
 		grpc.ConnectionTimeout(handshakeIn), grpc.KeepaliveParams(alive),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
-		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes), grpc.SharedWriteBuffer(true), grpc.WaitForHandlers(true),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes), grpc.WaitForHandlers(true),
 	)
 }
 

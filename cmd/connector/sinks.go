@@ -61,7 +61,7 @@ func (p *parts) openForward(context.Context) (sink.Sink, error) {
 func (p *parts) openStore(ctx context.Context) (sink.Sink, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	c, o := p.cfg.Settings.Sinks.Store, store.Options{Log: p.log.WithName("store")}
+	c, o := p.cfg.Settings.Sinks.Store, store.Options{Retention: p.cfg.Settings.Sinks.Store.Retention, Log: p.log.WithName("store")}
 	var s *store.Store
 	var err error
 	if c.Driver == config.Postgres {
