@@ -26,7 +26,10 @@ func changes() [][]func(*question) {
 			func(q *question) { q.proof.Node = "n2" }, func(q *question) { q.proof.Node = "" }, func(q *question) { q.proof.Kind = "" },
 			func(q *question) { q.proof.Username = strings.Repeat("x", 513) },
 			func(q *question) { q.proof.Docker = delegation.Proof{} },
-			func(q *question) { p, _ := container(2); q.proof.Docker = p.Docker }),
+			func(q *question) { p, _ := container(2); q.proof.Docker = p.Docker },
+			func(q *question) {
+				q.proof.Docker, _ = delegation.NewProof(delegation.JobName("w", "j", "1", "s"), delegation.Secret{1}) // the secret is right
+			}),
 		set(func(q *question) { q.proof.Expiry = q.now }, func(q *question) { q.proof.Expiry = q.now.Add(29 * time.Second) },
 			func(q *question) { q.proof.Expiry = q.now.Add(30 * time.Second) }, func(q *question) { q.proof.Expiry = time.Time{} }),
 		set(func(q *question) { q.row = delegation.Row{} }, func(q *question) { q.row.Name = "other" }, func(q *question) { q.row.Kind = "" },
