@@ -26,6 +26,9 @@ type Options struct {
 	Exit bool
 }
 
+// values are what the chart is installed with: the defaults, and the one publisher that is listed by its account.
+const values = "publishers: [gpu-fleet/gpu-monitor]\n"
+
 // stopTimeout is what ending everything may take.
 const stopTimeout = time.Minute
 
@@ -37,13 +40,21 @@ func Run(ctx context.Context, options Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopped(ctx, cp.Stop)) }()
-	in, err := install.Start(ctx, cp, install.Options{Out: options.Progress})
-	if err != nil {
+	s := &stage{out: options.Out, colour: options.Colour, cp: cp, programs: map[string]string{}, tokens: map[string]string{}}
+	// The namespace of a listed publisher comes first: the chart gives the connector rights there.
+	if _, err := s.kubectl(ctx, cluster.Admin, nil, "create", "namespace", "gpu-fleet"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopped(ctx, in.Stop)) }()
-
-	s := &stage{out: options.Out, colour: options.Colour, cp: cp, in: in}
+	if s.in, err = install.Start(ctx, cp, install.Options{Out: options.Progress, Values: values}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopped(ctx, s.in.Stop)) }()
+	defer func() { err = errors.Join(err, s.clear()) }()
+	for _, name := range []string{"connector", "lanyard"} {
+		if s.programs[name], err = builtProgram(ctx, options.Progress, name); err != nil {
+			return err
+		}
+	}
 	if err := s.set(ctx); err != nil {
 		return fmt.Errorf("setting the stage: %w", err)
 	}

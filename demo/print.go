@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -92,6 +93,15 @@ curl -s %s | grep ^lanyard_admission`, admin, alice, s.cp.Kubectl(), s.in.Webhoo
 	s.say("Ctrl-C ends it and leaves nothing behind.")
 	<-ctx.Done()
 	return nil
+}
+
+// clear removes the folders of the connectors; their processes end with the control plane's.
+func (s *stage) clear() error {
+	var errs []error
+	for _, folder := range s.folders {
+		errs = append(errs, os.RemoveAll(folder))
+	}
+	return errors.Join(errs...)
 }
 
 func (s *stage) title(text string) { fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, "== "+text)) }

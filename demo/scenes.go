@@ -18,6 +18,12 @@ func scenes() []scene {
 		{"A job may not bring an identity along", impostor},
 		{"The webhook stops: managed namespaces wait, the others never notice", outage},
 		{"The webhook's configurations are deleted: the policies still refuse", policies},
+		{"A connector starts on node-1", fleet},
+		{"A monitor reports a fault of its own node", ownNode},
+		{"It may not report about another node", foreignNode},
+		{"A token stolen from node-2 is worth nothing on node-1", stolen},
+		{"A deleted pod's token dies with the pod", deleted},
+		{"Mode audit lets everything through, counts, and names whom enforce would refuse", audit},
 	}
 }
 

@@ -25,7 +25,16 @@ type stage struct {
 	colour bool
 	cp     *cluster.ControlPlane
 	in     *install.Installation
+
+	programs           map[string]string // our programs by name
+	tokens             map[string]string // token files by pod
+	ownToken, apiToken string            // the connector's own, for its audience and for the API server
+	connector          *connector
+	folders            []string // to remove in the end
 }
+
+// nodePrefix begins the names that the API server knows kubelets by.
+const nodePrefix = "system:node:"
 
 // set makes the namespaces, labelled as a platform admin labels them, and gives alice the right to work in them.
 func (s *stage) set(ctx context.Context) error {
@@ -68,7 +77,11 @@ func (s *stage) awaitRights(ctx context.Context, user string, namespaces ...stri
 
 // kubectl runs the real program as a user and returns what it printed.
 func (s *stage) kubectl(ctx context.Context, user string, stdin []byte, args ...string) (string, error) {
-	kubeconfig, err := s.cp.Kubeconfig(user)
+	var groups []string
+	if strings.HasPrefix(user, nodePrefix) {
+		groups = []string{"system:nodes"}
+	}
+	kubeconfig, err := s.cp.Kubeconfig(user, groups...)
 	if err != nil {
 		return "", err
 	}

@@ -84,13 +84,22 @@ func (cp *ControlPlane) Kubeconfig(user string, groups ...string) (string, error
 	if err != nil {
 		return "", err
 	}
+	return cp.writeKubeconfig(user, cp.kubeconfigPath(user, groups...), &clientcmdapi.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key})
+}
+
+// KubeconfigForTokenFile writes a kubeconfig of this name whose user presents the token in a file, which is read again when
+// it changes, and returns its path.
+func (cp *ControlPlane) KubeconfigForTokenFile(name, file string) (string, error) {
+	return cp.writeKubeconfig(name, cp.Path("kubeconfig", url.PathEscape(name)+"-token.yaml"), &clientcmdapi.AuthInfo{TokenFile: file})
+}
+
+func (cp *ControlPlane) writeKubeconfig(user, path string, auth *clientcmdapi.AuthInfo) (string, error) {
 	const name = "lanyard"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: cp.URL(), CertificateAuthorityData: cp.CA()}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}
+	config.AuthInfos[user] = auth
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
 	config.CurrentContext = name
-	path := cp.kubeconfigPath(user, groups...)
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		return "", fmt.Errorf("writing the kubeconfig of %q: %w", user, err)
 	}

@@ -28,7 +28,9 @@ func TestDemo(t *testing.T) {
 		`"NMP_PRINCIPAL" is set by the platform`,
 		`failed calling webhook "job.mutate.lanyard.dev"`,
 		"ValidatingAdmissionPolicy 'lanyard-reserved-names'",
-		"All 5 scenes went as they should",
+		"condition GpuXidError: True GpuXidErrorIsNotHealthy",
+		`platform_connector_auth_violations_total{reason="node_claim_mismatch"} 1`,
+		"All 11 scenes went as they should",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the demo never said %q", want)
