@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/lanyard-k8s/lanyard/connector"
 	"github.com/lanyard-k8s/lanyard/webhook"
 )
 
@@ -22,7 +21,7 @@ func metricsPage(string) ([]byte, error) {
 		register func(prometheus.Registerer) error
 	}{
 		{"Webhook", func(r prometheus.Registerer) error { _, err := webhook.NewMetrics(r); return err }},
-		{"Connector (not released yet)", func(r prometheus.Registerer) error { _, err := connector.NewMetrics(r); return err }},
+		{"Connector", connectorMetrics},
 	} {
 		reg := &catalogue{Registry: prometheus.NewRegistry()}
 		if err := program.register(reg); err != nil {

@@ -38,7 +38,7 @@ func reasonsPage(root string) ([]byte, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	b.WriteString("# Reasons\n\n" + mark + "\n\nWhy the webhook refuses an object. The text is the label `reason` of " +
+	b.WriteString("# Reasons\n\n" + mark + "\n\n## Why the webhook refuses an object\n\nThe text is the label `reason` of " +
 		"`lanyard_admission_violations_total` and stands in the audit annotation `reasons`. \"Loosened\" reasons let the object " +
 		"through with a warning while `admission.mode` is `audit`. See [admission.md](../admission.md) for the rules.\n\n")
 	b.WriteString(row("reason", "meaning", "loosened", "what to do") + row("---", "---", "---", "---"))
@@ -52,6 +52,11 @@ func reasonsPage(root string) ([]byte, error) {
 		}
 		b.WriteString(row("`"+string(r)+"`", cell(meanings[string(r)]), loosened, cell(advice()[r])))
 	}
+	more, err := connectorReasons(root)
+	if err != nil {
+		return nil, err
+	}
+	b.Write(more)
 	return []byte(b.String()), nil
 }
 
