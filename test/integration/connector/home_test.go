@@ -95,7 +95,11 @@ func (h *home) token(account string, bound *authenticationv1.BoundObjectReferenc
 
 // of requests the token of a pod.
 func (h *home) of(pod *corev1.Pod) string {
-	return h.token(pod.Spec.ServiceAccountName, &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID})
+	return h.token(pod.Spec.ServiceAccountName, bound(pod))
+}
+
+func bound(pod *corev1.Pod) *authenticationv1.BoundObjectReference {
+	return &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 }
 
 // ofNode requests a token that is bound to a node.

@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
@@ -23,7 +25,8 @@ import (
 // The actors.
 const (
 	audience = "platform-connector.nvsentinel.nvidia.com"
-	// connectorUser is whom the connector acts as, with the rights that the chart gives it.
+	// connectorUser is whom the connector acts as, with the rights of both roles and more: it may watch pods everywhere. What it
+	// does with the rights that the chart gives is tried in rights_test.go.
 	connectorUser = "system:serviceaccount:lanyard:connector"
 )
 
@@ -43,6 +46,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	ctx := context.Background()
+	ctrl.SetLogger(logr.Discard()) // its clients complain once if nobody says where to log to
 	cp, err := cluster.Start(ctx, cluster.Options{Out: os.Stderr})
 	if errors.Is(err, program.ErrNoGo) || errors.Is(err, program.ErrNoModules) {
 		shared = &world{absent: err}
