@@ -34,25 +34,31 @@ type Fence struct {
 	client kubernetes.Interface
 	node   string
 	every  time.Duration
+	grace  time.Duration
 	log    logr.Logger
 	stands atomic.Bool
 }
 
+// fenceGrace is how long a policy may take to come into force: it is installed with the connector, and API servers notice
+// a new one within seconds.
+const fenceGrace = 15 * time.Second
+
 // NewFence returns a Fence for the connector of a node.
 func NewFence(client kubernetes.Interface, node string, log logr.Logger) *Fence {
-	return &Fence{client: client, node: node, every: 5 * time.Second, log: log}
+	return &Fence{client: client, node: node, every: 2 * time.Second, grace: fenceGrace, log: log}
 }
 
-// Run tries the fence until it is known to stand, and returns nil then; or ErrNoFence. An API server that is away is waited for.
+// Run tries the fence until it is known to stand, and returns nil then; or ErrNoFence, if it still does not after a while. An
+// API server that is away is waited for.
 func (f *Fence) Run(ctx context.Context) error {
-	for {
+	for begin := time.Now(); ; {
 		err := f.try(ctx)
 		switch {
 		case err == nil:
 			f.stands.Store(true)
 			f.log.Info("the policy for socket connectors is in force")
 			return nil
-		case errors.Is(err, ErrNoFence):
+		case errors.Is(err, ErrNoFence) && time.Since(begin) >= f.grace:
 			return err
 		}
 		f.log.Error(err, "the policy for socket connectors could not be tried; node conditions wait")

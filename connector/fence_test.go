@@ -54,7 +54,7 @@ func TestTheFence(t *testing.T) {
 				return true, &corev1.Node{}, tc.other
 			})
 			f := NewFence(client, own, logr.Discard())
-			f.every = time.Millisecond
+			f.every, f.grace = time.Millisecond, 5*time.Millisecond
 			if err := f.Run(ctx); !errors.Is(err, tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}

@@ -3,6 +3,7 @@
 package connector
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -37,16 +38,10 @@ func TestT29Outage(t *testing.T) {
 				must(t, r.call(known, ""))
 			}
 			tc.stop(t, shared)
-			up := func() { tc.start(t, shared); up := func() {}; _ = up }
-			started := false
-			defer func() {
-				if !started {
-					up()
-				}
-			}()
+			up := sync.OnceFunc(func() { tc.start(t, shared) })
+			defer up()
 			h.holdsOut(t, closed, open, deployment, known, strangers)
 			up()
-			started = true
 			took := within(t, 30*time.Second, "a stranger is known again", func() bool { return closed.call(strangers[11], "") == nil })
 			t.Logf("strangers are known %s after the API server is back", took)
 		})
