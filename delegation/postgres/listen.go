@@ -53,10 +53,11 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// Changes subscribes; see delegation.Notifier.
+// Changes subscribes; see delegation.Notifier. Who subscribes first is told when the database is listened to.
 func (s *Store) Changes(ctx context.Context) <-chan delegation.Change {
+	changes := s.Store.Changes(ctx)
 	s.listener.start.Do(func() { s.listener.done.Go(s.listener.run) })
-	return s.Store.Changes(ctx)
+	return changes
 }
 
 // run listens, and connects anew after a pause where the connection is lost.

@@ -35,6 +35,7 @@ const readers = 4
 type Store struct {
 	*ledger.Store
 	place *place
+	write *sql.DB
 }
 
 // Open opens the database in a directory, which Migrate must have made. Its errors are those of package delegation:
@@ -74,7 +75,17 @@ func open(ctx context.Context, p *place) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
-	return &Store{Store: l, place: p}, nil
+	return &Store{Store: l, place: p, write: write}, nil
+}
+
+// Collect deletes and erases one batch. What was erased is then taken out of the journal as well, where pages stay as they were until
+// they are written over; a reader can keep that from happening, and the next batch or Close makes up for it.
+func (s *Store) Collect(ctx context.Context, c delegation.Collection) (delegation.Collected, error) {
+	got, err := s.Store.Collect(ctx, c)
+	if err == nil && got.Submitters+got.Submissions > 0 {
+		_, _ = s.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	return got, err
 }
 
 // Close closes the database and then gives the lock up.

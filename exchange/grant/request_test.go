@@ -180,7 +180,7 @@ func TestTheFirstFaultIsTold(t *testing.T) {
 func TestARequestHidesItsToken(t *testing.T) {
 	t.Parallel()
 	q := with(request(), "MARKED.TOKEN.x")
-	for _, text := range []string{fmt.Sprint(q), fmt.Sprintf("%+v", q), fmt.Sprintf("%#v", q), fmt.Sprintf("%v", &q), fmt.Sprintf("%s", q)} {
+	for _, text := range []string{fmt.Sprint(q), fmt.Sprintf("%+v", q), fmt.Sprintf("%#v", q), fmt.Sprintf("%v", &q), fmt.Sprint([]grant.Request{q})} {
 		if strings.Contains(text, "MARKED") {
 			t.Errorf("the token is printed: %s", text)
 		}
