@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"go/ast"
 	"slices"
 	"strings"
 )
@@ -23,6 +24,9 @@ func Arrows(t *Tree) []string {
 			if why := wrongArrow(f, room, k, spec); why != "" {
 				found = append(found, fmt.Sprintf("%s: imports %s: %s", f.Path, spec, why))
 			}
+		}
+		if k == pure && !f.Test {
+			found = append(found, clockReads(f)...)
 		}
 	}
 	return found
@@ -58,6 +62,23 @@ func wrongArrow(f *GoFile, room string, k kind, spec string) string {
 		return fmt.Sprintf("a %s may not import a %s", k, other)
 	}
 	return ""
+}
+
+// clockReads finds the calls by which package time reads the clock or waits. A pure room is told the time.
+func clockReads(f *GoFile) []string {
+	var found []string
+	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"}
+	ast.Inspect(f.Syntax, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(clock, sel.Sel.Name) {
+			return true
+		}
+		if id, ok := sel.X.(*ast.Ident); ok && id.Name == "time" {
+			found = append(found, f.At(sel)+": time."+sel.Sel.Name+": a pure room is told the time")
+		}
+		return true
+	})
+	return found
 }
 
 // programOf is the program that a directory below cmd belongs to.

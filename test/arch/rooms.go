@@ -12,7 +12,8 @@ const (
 	words kind = "words"      // api/...: words that cross a process; imports nothing of ours
 	pure  kind = "pure room"  // decides from its arguments alone
 	desk  kind = "front desk" // speaks a protocol or to a person
-	aid   kind = "internal"   // shared by front desks; delegation too, whose stores speak to databases
+	notes kind = "records"    // what is kept: types and their state machines, without whatever keeps them
+	aid   kind = "internal"   // shared by front desks; the stores of records too, which speak to databases
 	sdk   kind = "client"     // what others import
 	door  kind = "program"    // cmd/...
 	tool  kind = "tool"       // programs of the build; nothing imports them
@@ -27,7 +28,8 @@ func rooms() map[string]kind {
 		"api":    words,
 		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure,
 		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
-		"internal": aid, "delegation": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
+		"delegation": notes, "delegation/internal": aid, "delegation/sqlite": aid, "delegation/postgres": aid, "delegation/delegationtest": aid,
+		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
 		"client": sdk, "cmd": door, "test": trial,
 	}
 }
@@ -35,20 +37,22 @@ func rooms() map[string]kind {
 // mayImport says which kinds of rooms a kind may import, besides itself below its own room.
 func mayImport(k kind) []kind {
 	switch k {
+	case notes:
+		return []kind{words}
 	case pure:
-		return []kind{pure, words}
+		return []kind{pure, words, notes}
 	case desk, aid:
-		return []kind{pure, words, aid}
+		return []kind{pure, words, notes, aid}
 	case sdk:
 		return []kind{words}
 	case door:
-		return []kind{desk, pure, words, aid, sdk, show}
+		return []kind{desk, pure, words, notes, aid, sdk, show}
 	case show:
-		return []kind{desk, pure, words, aid, sdk, trial}
+		return []kind{desk, pure, words, notes, aid, sdk, trial}
 	case tool:
-		return []kind{desk, pure, words, aid, door}
+		return []kind{desk, pure, words, notes, aid, door}
 	case trial:
-		return []kind{desk, pure, words, aid, sdk, trial, show}
+		return []kind{desk, pure, words, notes, aid, sdk, trial, show}
 	default:
 		return nil
 	}
@@ -64,13 +68,13 @@ func roomOf(dir string) (room string, k kind, ok bool) {
 	return room, k, ok
 }
 
-// pureImports says whether a pure room may import a path from outside the module: no client, clock, logger, context or I/O.
-// Package io is among them for io.EOF and the reader interfaces; what opens anything is os and net.
+// pureImports says whether a pure room may import a path from outside the module: no client, logger, context or I/O.
+// Package time is for moments and spans that somebody hands in; what reads the clock is found by clockReads. Package io is among them for io.EOF and the reader interfaces; what opens anything is os and net.
 func pureImports(path string) bool {
 	std := []string{
 		"bytes", "cmp", "encoding/json", "errors", "fmt", "hash/maphash", "io", "iter", "maps", "math", "math/bits", "path", "reflect", "regexp", "slices", "sort",
 		"strconv", "strings", "unicode", "unicode/utf8", "net/url", "encoding/base64", "crypto/sha256", "crypto/subtle", "encoding/hex",
-		"encoding",
+		"encoding", "mime", "time",
 	}
 	libraries := []string{
 		"github.com/go-json-experiment/json", "golang.org/x/text/unicode/norm", "golang.org/x/text/cases", "sigs.k8s.io/json",

@@ -6,32 +6,39 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// ReasonsFile is where the reasons are declared, ReasonsDoc and MetricsDoc where reasons and metrics are explained.
+// ReasonsDoc and MetricsDoc are where reasons and metrics are explained.
 const (
-	ReasonsFile = "mutate/violation/violation.go"
-	ReasonsDoc  = "docs/reference/reasons.md"
-	MetricsDoc  = "docs/reference/metrics.md"
+	ReasonsDoc = "docs/reference/reasons.md"
+	MetricsDoc = "docs/reference/metrics.md"
 )
+
+// reasonsFiles are where people's refusals are given their reasons, each as a type Reason: the webhook's and the connector's.
+func reasonsFiles() []string {
+	return []string{"mutate/violation/violation.go", "connector/nodebinding/reason.go"}
+}
 
 // Reasons finds reasons that ReasonsDoc does not explain, or that no test names.
 func Reasons(t *Tree) []string {
 	var found []string
-	reasons := typedConstants(t, ReasonsFile, "Reason")
-	if len(reasons) == 0 {
-		return []string{ReasonsFile + ": no constant of type Reason; has it moved?"}
-	}
-	for _, name := range slices.Sorted(maps.Keys(reasons)) {
-		if text := reasons[name]; !bytes.Contains(t.Files[ReasonsDoc], []byte("`"+text+"`")) {
-			found = append(found, fmt.Sprintf("%s: `%s` is not explained", ReasonsDoc, text))
+	for _, file := range reasonsFiles() {
+		reasons := typedConstants(t, file, "Reason")
+		if len(reasons) == 0 {
+			found = append(found, file+": no constant of type Reason; has it moved?")
 		}
-		if !namedInTest(t, name, reasons[name]) {
-			found = append(found, fmt.Sprintf("%s: no test names %s (%s)", ReasonsFile, name, reasons[name]))
+		for _, name := range slices.Sorted(maps.Keys(reasons)) {
+			if text := reasons[name]; !bytes.Contains(t.Files[ReasonsDoc], []byte("| `"+text+"` |")) {
+				found = append(found, fmt.Sprintf("%s: `%s` is not explained", ReasonsDoc, text))
+			}
+			if !namedInTest(t, path.Dir(file), name, reasons[name]) {
+				found = append(found, fmt.Sprintf("%s: no test names %s (%s)", file, name, reasons[name]))
+			}
 		}
 	}
 	return found
@@ -61,9 +68,8 @@ func typedConstants(t *Tree, file, typeName string) map[string]string {
 }
 
 // namedInTest says whether a test outside the declaring package, or a golden, names the constant or its text.
-func namedInTest(t *Tree, name, text string) bool {
-	declaring := ReasonsFile[:strings.LastIndex(ReasonsFile, "/")]
-	byName := regexp.MustCompile(`\bviolation\.` + name + `\b`)
+func namedInTest(t *Tree, declaring, name, text string) bool {
+	byName := regexp.MustCompile(`\b` + path.Base(declaring) + `\.` + name + `\b`)
 	byText := regexp.MustCompile(`\b` + text + `\b`)
 	for file, data := range t.Files {
 		isTest := strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/")
