@@ -56,6 +56,9 @@ func (p *parts) serveSocket(o connector.ServerOptions) error {
 	p.check(server.Check)
 	p.task("health events", func(ctx context.Context) error {
 		p.awaitStart(ctx)
+		if ctx.Err() != nil {
+			return nil // told to stop before anybody was served; the socket never appears
+		}
 		return server.RunSocket(ctx)
 	})
 	return nil
@@ -84,6 +87,9 @@ func (p *parts) serveTCP(o connector.ServerOptions) error {
 	p.check(server.Check)
 	p.task("health events", func(ctx context.Context) error {
 		p.awaitStart(ctx)
+		if ctx.Err() != nil {
+			return nil // told to stop before anybody was served; the socket never appears
+		}
 		return server.RunTCP(ctx, listener)
 	})
 	return nil
