@@ -98,17 +98,24 @@ func TestT24GarbageCostsNothing(t *testing.T) {
 			}
 		})
 	}
+	over := make(chan struct{})
+	go func() { flood.Wait(); close(over) }()
 	var took []time.Duration
-	for range 200 {
+	for flooding := true; flooding || len(took) < 100; {
 		start := time.Now()
 		must(t, g.call(t, good, ""))
 		took = append(took, time.Since(start))
+		select {
+		case <-over:
+			flooding = false
+		default:
+		}
 	}
-	flood.Wait()
 	slices.Sort(took)
-	t.Logf("a good caller during the flood: median %s, p99 %s", took[100], took[197])
-	if took[197] > time.Second {
-		t.Errorf("p99 of a good caller = %s", took[197])
+	p99 := took[len(took)*99/100]
+	t.Logf("a good caller during the flood: %d calls, median %s, p99 %s", len(took), took[len(took)/2], p99)
+	if p99 > time.Second {
+		t.Errorf("p99 of a good caller = %s", p99)
 	}
 	wantReviews(t, g, 1)
 	runtime.GC()
