@@ -26,7 +26,7 @@ const (
 func rooms() map[string]kind {
 	return map[string]kind{
 		"api":    words,
-		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure,
+		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure, "exchange/provenance": pure,
 		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
 		"delegation": notes, "delegation/internal": aid, "delegation/sqlite": aid, "delegation/postgres": aid, "delegation/delegationtest": aid,
 		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
