@@ -101,6 +101,7 @@ func TestTake(t *testing.T) {
 		"jobs of managed namespaces only": len(s.Jobs) == 1 && s.Jobs[0].Name == "train",
 		"pods":                            len(s.Pods) == 1,
 		"expected policies":               len(s.ExpectedPolicies) > 0 && len(s.ExpectedPolicies) == len(s.ExpectedBindings),
+		"the connector's fence":           fenced(s, "system:serviceaccount:release:lanyard-connector"),
 	} {
 		if !ok {
 			t.Errorf("%s: not as expected", what)
@@ -116,6 +117,17 @@ func TestTake(t *testing.T) {
 	if text, _ := json.Marshal(doctor.Examine(s)); strings.Contains(string(text), marked) {
 		t.Error("a finding holds a Secret's private part")
 	}
+}
+
+// fenced says whether the policy on node status is expected, for that connector and with foreign conditions that no
+// configuration tells.
+func fenced(s doctor.Snapshot, connector string) bool {
+	return slices.ContainsFunc(s.ExpectedPolicies, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+		return p.Name == policy.NodeStatus && strings.Contains(p.Spec.MatchConditions[0].Expression, `"`+connector+`"`) &&
+			slices.ContainsFunc(p.Spec.Variables, func(v admissionregistrationv1.Variable) bool {
+				return v.Name == "foreign" && strings.HasSuffix(v.Expression, `["`+doctor.Unknown+`"]`)
+			})
+	})
 }
 
 // TestTakeWithoutRights forbids one resource at a time: the source is noted, and nothing else is lost.
