@@ -235,8 +235,12 @@ func (p *Publisher) try(ctx context.Context, it *item) error {
 }
 
 // Temporary says whether the same batch may fare better later: publishers try Unavailable and DeadlineExceeded again and
-// nothing else.
+// nothing else. Of an exchange's failures (ExchangeError) it says the same.
 func Temporary(err error) bool {
+	var e *ExchangeError
+	if errors.As(err, &e) {
+		return e.Temporary()
+	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return true
