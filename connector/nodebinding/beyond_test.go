@@ -130,16 +130,16 @@ func TestReasons(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	const unknown = "the call could not be decided"
+	const unknown = "the call could not be decided" // what a reason without a sentence of its own reads
 	for _, r := range nodebinding.Reasons() {
 		o := nodebinding.Outcome{Code: nodebinding.PermissionDenied, Reason: r, Event: -1}
-		if m := o.Message(); m == "" || (m == unknown) != (r == nodebinding.ValidatorError) {
+		if m := o.Message(); m == "" || m == unknown {
 			t.Errorf("%s reads %q", r, m)
 		}
 	}
 	batch := batchOf(own, absent, "node-b\nlevel=error msg=forged")
 	got := nodebinding.Apply(nodebinding.Decide(socket(), noToken()), nodebinding.Enforce, batch).Message()
-	want := "event 2: names another node than the caller's own; only accounts in crossNodeServiceAccounts may"
+	want := "event 2: names another node than the caller's own; leave the name out, or have the account listed in crossNodeServiceAccounts"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}

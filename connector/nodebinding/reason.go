@@ -70,7 +70,7 @@ func (r Reason) Ours() bool { return r != "" && !slices.Contains(seeds(), r) }
 func (r Reason) sentence() string {
 	switch r {
 	case NodeMismatch:
-		return "names another node than the caller's own; only accounts in crossNodeServiceAccounts may"
+		return "names another node than the caller's own; leave the name out, or have the account listed in crossNodeServiceAccounts"
 	case NodeClaimMismatch:
 		return "the token was issued on another node; present it to that node's connector"
 	case UnboundCrossNodeToken, UnboundToken:
@@ -80,25 +80,27 @@ func (r Reason) sentence() string {
 	case TokenMissing:
 		return "a token is required; send the metadata authorization: Bearer <token>"
 	case MissingNodeName:
-		return "has no node name, and none can be filled in for a cross-node caller"
+		return "has no node name, and none can be guessed for a caller that may name any node; write nodeName into every event"
 	case TokenInvalid:
-		return "the token was refused"
+		return "the token was refused; present the one that is projected into the caller's pod for this connector's audience"
 	case MalformedCredentials:
 		return "the metadata authorization must hold exactly one value of the form Bearer <token>"
 	case ValidatorUnavailable:
 		return "the token cannot be checked at the moment; try again"
 	case ValidatorTimeout:
 		return "the token could not be checked in time; try again"
+	case ValidatorError:
+		return "tokens cannot be checked here; the connector's operator finds the cause in its log"
 	case NodeUIDMismatch:
 		return "the token was issued before the node was created anew; read the token file again"
 	case PodNotLive:
-		return "the token's pod has ended"
+		return "the token's pod has ended; present the token of a pod that runs"
 	case TokenExpired:
 		return "the token has expired; read the token file again"
 	case RateLimited:
 		return "too many tokens of this connection were refused; try again later"
 	case PublisherNotListed:
-		return "the caller is not one of the connector's publishers"
+		return "the caller's account is not on the connector's list of publishers; have it listed there"
 	default:
 		return "the call could not be decided"
 	}
