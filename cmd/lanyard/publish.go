@@ -122,9 +122,17 @@ func runPublish(cmd *cobra.Command, f publishFlags, s streams) error {
 		return f.failure(err)
 	}
 	if !f.quiet {
-		_, err = fmt.Fprintf(s.out, "accepted: %d events\n", len(batch.GetEvents()))
+		_, err = fmt.Fprintf(s.out, "accepted: %s\n", counted(len(batch.GetEvents())))
 	}
 	return err
+}
+
+// counted is a number of events in words.
+func counted(n int) string {
+	if n == 1 {
+		return "1 event"
+	}
+	return fmt.Sprintf("%d events", n)
 }
 
 // printBatch prints a batch as JSON that is the same every time; protojson's own spaces are not.
@@ -176,7 +184,7 @@ func (f publishFlags) failure(err error) error {
 		return codedError{exitUnavailable, fmt.Sprintf("not accepted within %s: %s; %s", f.timeout, last.Message(), f.whereToLook())}
 	}
 	text := "refused: " + last.Message()
-	if advice := adviceFor(last.Code()); advice != "" {
+	if advice := f.adviceFor(last.Code()); advice != "" {
 		text += "; " + advice
 	}
 	return codedError{exitFound, text}
@@ -198,15 +206,13 @@ func lastStatus(err error) error {
 	return err
 }
 
-func adviceFor(c codes.Code) string {
-	switch c {
-	case codes.Unauthenticated:
+// adviceFor is what a refusal's own words cannot say: which flag to give. The connector's sentence says the rest; one code
+// stands for several faults, so that a guess from the code alone would mislead.
+func (f publishFlags) adviceFor(c codes.Code) string {
+	switch {
+	case c == codes.Unauthenticated && f.tokenFile == "":
 		return "give --token-file with the token that is projected into this pod for the connector's audience"
-	case codes.PermissionDenied:
-		return "leave --node out to report about the node that this pod runs on"
-	case codes.InvalidArgument:
-		return "give --node, or nodeName in every event: this caller may name any node, so that none can be guessed"
-	case codes.Unimplemented:
+	case c == codes.Unimplemented:
 		return "what answers there is no connector"
 	default:
 		return ""
