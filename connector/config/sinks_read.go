@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/internal/config"
 )
 
 // conditionType is what the connector accepts as a condition's type, and so what can be somebody else's.
-var conditionType = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
+var conditionType = regexp.MustCompile(wire.ConditionTypePattern)
 
 func (r reader) sinks(sec *config.Section) Sinks {
 	s := Sinks{

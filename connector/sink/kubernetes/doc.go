@@ -4,7 +4,7 @@
 // It needs to list nodes, patch nodes/status, and create and patch events. It writes conditions by type, with the resource
 // version that it has read, so that it can neither undo what the kubelet writes nor lose what another replica has written
 // meanwhile. In the socket role it writes to its own node alone, and the policy lanyard-node-status makes sure of it in the
-// API server; CheckFence says whether that policy is there.
+// API server; whoever puts this sink to use there makes sure first that the policy is in force (connector.Fence tries it).
 //
 // When a node has been written to as often as it may be in a minute, the batch is to be offered again: a condition that
 // is late is better than one that is lost. The last quarter of the writes is for verified callers, whom a flood of others must

@@ -142,9 +142,6 @@ func TestThePolicyStandsBehindTheSink(t *testing.T) {
 	if got := messages(stored(t, other.Name)); len(got) > 0 {
 		t.Errorf("the other node says %v", got)
 	}
-	if err := kubernetes.CheckFence(t.Context(), admin(t)); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestReplicasLoseNothingOfEachOther has two connectors, and a kubelet, write to one node at once.

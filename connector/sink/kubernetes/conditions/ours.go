@@ -32,7 +32,7 @@ var conditionType = regexp.MustCompile(wire.ConditionTypePattern)
 // their letters: people would take them for each other.
 func (r Rules) refusedName(name string) sink.Outcome {
 	switch {
-	case !conditionType.MatchString(name) || strings.HasSuffix(name, "\n"):
+	case !conditionType.MatchString(name):
 		return sink.RefusedName
 	case slices.ContainsFunc(wire.KubeletConditions(), func(k string) bool { return strings.EqualFold(k, name) }), slices.Contains(r.Foreign, name):
 		return sink.RefusedForeign
