@@ -7,6 +7,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/internal/config"
 )
 
 // The keys of config.json that the connector reads. They are compared exactly; every other key is somebody else's.
@@ -73,12 +74,22 @@ func ParseAuth(raw []byte, p Process, release []string) (Auth, error) {
 	case p.Role == nodebinding.Deployment && (a.Mode == nodebinding.Audit || a.FailOpen):
 		a.Mode, a.FailOpen = nodebinding.Enforce, false
 		a.Warnings = append(a.Warnings, WarnDeploymentEnforces)
-	case p.Role == nodebinding.Socket && p.NodeName == "":
-		f.fault(envNodeName, "the environment must name the node that the connector runs on (fieldRef spec.nodeName)")
-	case p.Role == nodebinding.Socket && !wire.DNSSubdomain(p.NodeName):
-		f.fault(envNodeName, "is not a node's name; it is compared byte for byte with the node in a token and would match none")
+	case p.Role == nodebinding.Socket:
+		f.faults = append(f.faults, nodeNameFaults(p.NodeName)...)
 	}
 	return f.finish(a)
+}
+
+// nodeNameFaults says what is wrong with NODE_NAME for a connector that serves one node.
+func nodeNameFaults(name string) config.Faults {
+	switch {
+	case name == "":
+		return config.Faults{{Path: envNodeName, Message: "the environment must name the node that the connector runs on (fieldRef spec.nodeName)"}}
+	case !wire.DNSSubdomain(name):
+		return config.Faults{{Path: envNodeName, Message: "is not a node's name; it is compared byte for byte with the node in a token and would match none"}}
+	default:
+		return nil
+	}
 }
 
 // mode reads AuthMode.

@@ -57,6 +57,12 @@ func parse(p Process, auth, settings named) (Config, error) {
 	var settingsErr, authErr error
 	c.Settings, settingsErr = ParseSettings(settings.content, p.Role)
 	c.Auth, authErr = ParseAuth(auth.content, p, c.Settings.ReleaseAccounts)
+	if p.Role == nodebinding.Socket && !c.Auth.Enabled() && c.Settings.Sinks.Kubernetes.Enabled {
+		// Node binding needs no name when it is off, but this sink writes to the node that bears it, and to no other.
+		if faults := nodeNameFaults(p.NodeName); len(faults) > 0 {
+			authErr = errors.Join(authErr, faults)
+		}
+	}
 	if err := errors.Join(within(auth.name, authErr), within(settings.name, settingsErr)); err != nil {
 		return Config{}, err
 	}

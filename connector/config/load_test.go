@@ -62,19 +62,21 @@ func TestLoad(t *testing.T) {
 	}
 	auth, bad := write("config.json", file(nil)), write("bad.json", `{"enableNodeBindingAuth": 1}`)
 	own := write("own.json", file(map[string]string{"AuthCrossNodeServiceAccounts": `["` + ownName + `"]`}))
+	off := write("off.json", `{"enableNodeBindingAuth": false}`)
 	settings, unknown := write("settings.yaml", "releaseServiceAccounts: [nvsentinel/lanyard-connector]"), write("unknown.yaml", "x: 1")
 	for name, tc := range map[string]struct {
 		process        config.Process
 		auth, settings string
 		want           []string // parts of the error; none means accepted
 	}{
-		"both files":                    {socket(), auth, settings, nil},
-		"no settings":                   {socket(), auth, "", nil},
-		"no configuration":              {socket(), filepath.Join(dir, "absent.json"), "", []string{"read configuration: "}},
-		"settings that are not there":   {socket(), auth, filepath.Join(dir, "absent.yaml"), []string{"read settings: "}},
-		"no role":                       {config.Process{NodeName: "node-a"}, auth, "", []string{"--role must be socket or deployment"}},
-		"faults of both files":          {socket(), bad, unknown, []string{"bad.json: ", "AuthAudience", "enableNodeBindingAuth", "unknown.yaml: ", "x: unknown key"}},
-		"Lanyard's own service account": {socket(), own, settings, []string{"own.json: AuthCrossNodeServiceAccounts[0]: is one of Lanyard's own"}},
+		"both files":                             {socket(), auth, settings, nil},
+		"no settings":                            {socket(), auth, "", nil},
+		"no configuration":                       {socket(), filepath.Join(dir, "absent.json"), "", []string{"read configuration: "}},
+		"settings that are not there":            {socket(), auth, filepath.Join(dir, "absent.yaml"), []string{"read settings: "}},
+		"no role":                                {config.Process{NodeName: "node-a"}, auth, "", []string{"--role must be socket or deployment"}},
+		"faults of both files":                   {socket(), bad, unknown, []string{"bad.json: ", "AuthAudience", "enableNodeBindingAuth", "unknown.yaml: ", "x: unknown key"}},
+		"no node for the sink that writes to it": {config.Process{Role: nodebinding.Socket}, off, "", []string{"NODE_NAME: the environment must name the node"}},
+		"Lanyard's own service account":          {socket(), own, settings, []string{"own.json: AuthCrossNodeServiceAccounts[0]: is one of Lanyard's own"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
