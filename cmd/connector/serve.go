@@ -54,14 +54,20 @@ func (p *parts) serveSocket(o connector.ServerOptions) error {
 	}
 	server.UseSocket(socket)
 	p.check(server.Check)
+	p.serveOnceStarted(server.RunSocket)
+	return nil
+}
+
+// serveOnceStarted enters the server, which serves nobody before callers can be identified: whoever is told to stop before
+// that never shows a socket.
+func (p *parts) serveOnceStarted(run func(context.Context) error) {
 	p.task("health events", func(ctx context.Context) error {
 		p.awaitStart(ctx)
 		if ctx.Err() != nil {
-			return nil // told to stop before anybody was served; the socket never appears
+			return nil
 		}
-		return server.RunSocket(ctx)
+		return run(ctx)
 	})
-	return nil
 }
 
 func (p *parts) serveTCP(o connector.ServerOptions) error {
@@ -85,12 +91,6 @@ func (p *parts) serveTCP(o connector.ServerOptions) error {
 		return fmt.Errorf("listen for health events: %w", err)
 	}
 	p.check(server.Check)
-	p.task("health events", func(ctx context.Context) error {
-		p.awaitStart(ctx)
-		if ctx.Err() != nil {
-			return nil // told to stop before anybody was served; the socket never appears
-		}
-		return server.RunTCP(ctx, listener)
-	})
+	p.serveOnceStarted(func(ctx context.Context) error { return server.RunTCP(ctx, listener) })
 	return nil
 }
