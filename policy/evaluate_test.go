@@ -85,6 +85,7 @@ type question struct {
 	resource  string            // with a subresource after "/"; taken from the kind if empty
 	object    string            // YAML; without it, it is a DELETE of the old one
 	old       string            // YAML of the old object, which makes it an UPDATE
+	connect   bool              // a CONNECT, whose object are its options
 }
 
 // ask evaluates the question and returns the refusals.
@@ -110,6 +111,9 @@ func (q question) attributes(t *testing.T) *admission.VersionedAttributes {
 		newObject = object
 	} else {
 		operation, either = admission.Delete, old
+	}
+	if q.connect {
+		operation = admission.Connect
 	}
 	gvk := either.GroupVersionKind()
 	gvr, sub := resourceOf(gvk, q.resource)

@@ -23,6 +23,11 @@ type literals struct {
 	adoptionLabels    string
 	controllers       string // pod creators and delegating controllers
 	submitters        string
+	podCreators       string // {"group/Kind": [usernames]}: who creates a job kind's pods
+	labelCreators     string // {"label": [usernames]}: who creates pods with an adoption label
+	ownerKinds        string // {"group/Kind": [usernames]}: job kinds and parents, with the controllers in charge of them
+	templateEditors   string
+	templatePaths     string // "group/Kind:path"
 	excluded          string // namespaces that are never managed
 	socketConnector   string
 	foreignConditions string
@@ -47,6 +52,11 @@ func literalsOf(s Settings) literals {
 		adoptionLabels:     text(s.adoptionLabels()),
 		controllers:        text(s.controllers()),
 		submitters:         text(sorted(list(s.Submitters))),
+		podCreators:        text(s.podCreators()),
+		labelCreators:      text(s.labelCreators()),
+		ownerKinds:         text(s.ownerKinds()),
+		templateEditors:    text(sorted(list(s.TemplateEditors))),
+		templatePaths:      text(sorted(list(s.TemplatePaths))),
 		excluded:           text(sorted(list(s.ExcludedNamespaces))),
 		socketConnector:    text(s.SocketConnector),
 		foreignConditions:  text(sorted(list(s.ForeignConditions))),
@@ -56,11 +66,11 @@ func literalsOf(s Settings) literals {
 	}
 }
 
-// text writes a value as CEL. JSON is CEL for strings and lists of strings, escapes included; and it is what Helm's toJson
+// text writes a value as CEL. JSON is CEL for strings, lists and maps of them, escapes included; and it is what Helm's toJson
 // writes, so that both renderings agree byte for byte.
 func text(v any) string {
 	b, err := json.Marshal(v)
-	if err != nil { // strings and lists of strings always marshal
+	if err != nil { // strings, lists and maps of strings always marshal
 		panic(err)
 	}
 	return string(b)
@@ -105,6 +115,37 @@ func (s Settings) controllers() []string {
 		names = append(names, d.Identity)
 	}
 	return sorted(names)
+}
+
+// podCreators are each job kind's pod creators.
+func (s Settings) podCreators() map[string][]string {
+	of := map[string][]string{}
+	for _, k := range s.Kinds {
+		of[k.name()] = sorted(append(of[k.name()], k.PodCreators...))
+	}
+	return of
+}
+
+// labelCreators are the pod creators of the kinds that an adoption label belongs to.
+func (s Settings) labelCreators() map[string][]string {
+	of := map[string][]string{}
+	for _, k := range s.Kinds {
+		for _, label := range k.AdoptionLabels {
+			of[label] = sorted(append(of[label], k.PodCreators...))
+		}
+	}
+	return of
+}
+
+// ownerKinds are the job kinds and the parents, each with the controllers that are in charge of what it owns.
+func (s Settings) ownerKinds() map[string][]string {
+	of := s.podCreators()
+	for _, d := range s.Delegating {
+		for _, p := range d.Parents {
+			of[p] = sorted(append(of[p], d.Identity))
+		}
+	}
+	return of
 }
 
 func (s Settings) reservedActions() []admissionregistrationv1.ValidationAction {

@@ -25,6 +25,11 @@ const (
 	CreatorRequired   = "lanyard-creator-required"
 	BindingMetadata   = "lanyard-binding-metadata"
 	RoleWithoutRight  = "lanyard-role-without-right"
+	JobPods           = "lanyard-job-pods"
+	Owners            = "lanyard-owners"
+	ManagedPods       = "lanyard-managed-pods"
+	PodAccess         = "lanyard-pod-access"
+	JobTemplates      = "lanyard-job-templates"
 	NodeStatus        = wire.PolicyNodeStatus
 )
 
@@ -35,7 +40,7 @@ type Policy struct {
 }
 
 // All returns every policy that the settings call for, in a fixed order. Without jobs the policies of the creator stamp
-// are left out, and without the socket connector's name the policy that fences it; the others always stand.
+// and of provenance are left out, and without the socket connector's name the policy that fences it; the others always stand.
 func All(s Settings) []Policy {
 	var all []Policy
 	for _, r := range rules(literalsOf(s)) {
@@ -54,6 +59,11 @@ func rules(l literals) []rule {
 		creatorStamp(l),
 		creatorRequired(l),
 		bindingMetadata(l),
+		jobPods(l),
+		owners(l),
+		managedPods(l),
+		podAccess(l),
+		jobTemplates(l),
 		protectedAudiences(l),
 		tokenRequests(l),
 		injectedLabel(l),

@@ -24,6 +24,7 @@ func TestAllNamesAndActions(t *testing.T) {
 			want: map[string][]admissionregistrationv1.ValidationAction{
 				ReservedNames: denied, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
 				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned, NodeStatus: denied,
+				JobPods: denied, Owners: denied, ManagedPods: denied, PodAccess: denied, JobTemplates: denied,
 			},
 		},
 		"audit loosens the reserved names alone": {
@@ -31,6 +32,7 @@ func TestAllNamesAndActions(t *testing.T) {
 			want: map[string][]admissionregistrationv1.ValidationAction{
 				ReservedNames: audited, ProtectedAudience: denied, TokenRequests: denied, NamespaceLabels: denied, InjectedLabel: denied,
 				CreatorStamp: denied, CreatorRequired: denied, BindingMetadata: denied, RoleWithoutRight: warned, NodeStatus: denied,
+				JobPods: denied, Owners: denied, ManagedPods: denied, PodAccess: denied, JobTemplates: denied,
 			},
 		},
 		"an unknown mode refuses": {
@@ -70,6 +72,7 @@ func TestEveryPolicyCompilesAndFailsClosed(t *testing.T) {
 	t.Parallel()
 	off := defaults()
 	off.PublisherAudience, off.JobAudience, off.Publishers, off.Kinds, off.Delegating = "", "", nil, nil, nil
+	off.TemplateEditors, off.TemplatePaths = nil, nil
 	off.ForeignConditions = nil
 	for name, s := range map[string]Settings{"with everything": defaults(), "with nothing listed": off} {
 		t.Run(name, func(t *testing.T) {

@@ -23,6 +23,8 @@ func defaults() Settings {
 			Identity: "system:serviceaccount:kube-system:cronjob-controller", Parents: []string{"batch/CronJob"},
 		}},
 		Submitters:         []string{"system:serviceaccount:ci:runner"},
+		TemplateEditors:    []string{"system:serviceaccount:kueue-system:kueue-controller-manager"},
+		TemplatePaths:      []string{"x.example.com/Trainer:spec.workers.template", "x.example.com/Trainer:spec.head"},
 		ExcludedNamespaces: []string{"kube-system", "kube-public", "kube-node-lease", "lanyard"},
 		SocketConnector:    connectorAccount,
 		ForeignConditions:  []string{"KernelDeadlock", "Another.Owner"},

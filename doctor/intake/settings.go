@@ -57,6 +57,7 @@ func (t *taker) inForce(s policy.Settings, excluded []string) policy.Settings {
 	s.TokenRequesters, s.Submitters = []string{doctor.Unknown}, []string{doctor.Unknown}
 	s.SocketConnector = wire.Account{Namespace: t.snapshot.Release, Name: wire.AccountSocketConnector}.Username()
 	s.ForeignConditions = []string{doctor.Unknown}
+	s.TemplateEditors, s.TemplatePaths = []string{doctor.Unknown}, []string{doctor.Unknown}
 	s.ExcludedNamespaces = append(excluded, t.snapshot.Release)
 	if len(excluded) == 0 { // no entry tells
 		s.ExcludedNamespaces = []string{doctor.Unknown}

@@ -43,12 +43,17 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
 {{- range list $publisherAudience $jobAudience }}{{ if . }}{{ $protected = append $protected . }}{{ end }}{{ end }}
 {{- $kindNames := list }}{{ $adoption := list }}{{ $controllers := list }}
 {{- $kinds := list }}{{/* of dicts: group, resource */}}{{ $seen := dict }}{{ $resources := dict }}
+{{- $podCreators := dict }}{{ $labelCreators := dict }}{{ $ownerKinds := dict }}{{ $paths := list }}
 {{- range .Values.jobKinds }}
 {{- $name := printf "%s/%s" .group .kind }}
 {{- $resource := .resource | default (printf "%ss" (lower .kind)) }}
 {{- $kindNames = append $kindNames $name }}
 {{- $adoption = concat $adoption (.adoptionLabels | default list) }}
 {{- $controllers = concat $controllers .podCreators }}
+{{- $row := . }}
+{{- range list $podCreators $ownerKinds }}{{ $_ := set . $name (concat (get . $name | default list) $row.podCreators | sortAlpha | uniq) }}{{ end }}
+{{- range .adoptionLabels | default list }}{{ $_ := set $labelCreators . (concat (get $labelCreators . | default list) $row.podCreators | sortAlpha | uniq) }}{{ end }}
+{{- range .templatePaths | default list }}{{ $paths = append $paths (printf "%s:%s" $name .) }}{{ end }}
 {{- if not (hasKey $resources $name) }}{{ $_ := set $resources $name $resource }}{{ end }}
 {{- if not (hasKey $seen (printf "%s/%s" .group $resource)) }}
 {{- $kinds = append $kinds (dict "group" .group "resource" $resource) }}{{ $_ := set $seen (printf "%s/%s" .group $resource) true }}
@@ -56,7 +61,9 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
 {{- end }}
 {{- range .Values.delegatingControllers }}
 {{- $controllers = append $controllers .identity }}
+{{- $identity := .identity }}
 {{- range .parents }}
+{{- $_ := set $ownerKinds . (append (get $ownerKinds . | default list) $identity | sortAlpha | uniq) }}
 {{- $parts := splitList "/" . }}
 {{- $resource := get $resources . | default (printf "%ss" (lower (last $parts))) }}
 {{- if not (hasKey $seen (printf "%s/%s" (first $parts) $resource)) }}
@@ -83,6 +90,11 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
   "adoptionLabels" (sortAlpha $adoption | uniq)
   "controllers" (sortAlpha $controllers | uniq)
   "submitters" (sortAlpha .Values.allowedSubmitterServiceAccounts | uniq)
+  "podCreators" $podCreators
+  "labelCreators" $labelCreators
+  "ownerKinds" $ownerKinds
+  "templateEditors" (sortAlpha .Values.templateEditors | uniq)
+  "templatePaths" (sortAlpha $paths | uniq)
   "excludedNamespaces" (include "lanyard.excluded" . | fromJsonArray | sortAlpha | uniq)
   "reservedActions" (eq .Values.admission.mode "audit" | ternary (list "Audit" "Warn") (list "Deny"))
   "stamped" $stamped
@@ -110,6 +122,8 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
 {{- end }}
 {{- $job := dict "enabled" false }}
 {{- if .Values.exchange.enabled }}
+{{- $kinds := list }}
+{{- range .Values.jobKinds }}{{ $kinds = append $kinds (omit . "templatePaths") }}{{ end }}
 {{- $job = dict "enabled" true
   "audience" .Values.jobs.audience
   "tokenExpirationSeconds" (int64 .Values.jobs.tokenExpirationSeconds)
@@ -117,7 +131,7 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
   "tokenMountPath" .Values.jobs.tokenMountPath
   "baseURL" (include "lanyard.baseURL" .)
   "caConfigMap" .Values.jobs.caConfigMap.name
-  "kinds" .Values.jobKinds }}
+  "kinds" $kinds }}
 {{- end }}
 {{- $limits := dict
   "maxBodyBytes" (int64 .Values.webhook.limits.maxBodyBytes)

@@ -224,6 +224,19 @@ once.
 {{- include "lanyard.check.username" (dict "all" $all "at" (printf "%s.podCreators[%d]" $at $j) "value" $creator) -}}
 {{- end -}}
 {{- end -}}
+{{- if hasKey $row "templatePaths" -}}
+{{- if eq (toString $row.group) "batch" -}}
+{{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.templatePaths" $at) "say" "is for custom kinds: of a Job spec.template is guarded, of a CronJob spec.jobTemplate; remove it") -}}
+{{- else if not (and (kindIs "slice" $row.templatePaths) $row.templatePaths) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.templatePaths" $at) "say" "must name at least one path; omit the key to guard all of spec but suspend") -}}
+{{- else -}}
+{{- range $j, $path := $row.templatePaths -}}
+{{- if not (and (kindIs "string" $path) (regexMatch "^spec(\\.[A-Za-z][A-Za-z0-9]*){1,3}$" (toString $path))) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.templatePaths[%d]" $at $j) "say" "must be a path of two to four keys from spec, such as spec.replicatedJobs; of a list, all is guarded") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if hasKey $row "adoptionLabels" -}}
 {{- if include "lanyard.check.list" (dict "all" $all "at" (printf "%s.adoptionLabels" $at) "value" $row.adoptionLabels) -}}
 {{- range $j, $label := $row.adoptionLabels -}}
@@ -234,6 +247,11 @@ once.
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if include "lanyard.check.list" (dict "all" $all "at" "templateEditors" "value" $v.templateEditors) -}}
+{{- range $i, $entry := $v.templateEditors -}}
+{{- include "lanyard.check.username" (dict "all" $all "at" (printf "templateEditors[%d]" $i) "value" $entry) -}}
 {{- end -}}
 {{- end -}}
 {{- if include "lanyard.check.list" (dict "all" $all "at" "delegatingControllers" "value" $v.delegatingControllers) -}}
