@@ -36,11 +36,11 @@ func (r Rules) Validate() field.ErrorList {
 func (r Rules) together() field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("job")
-	if r.Job != nil && overlapping(r.Job.MountPath, wire.CAMountPath) {
-		errs = append(errs, field.Invalid(at.Child("tokenMountPath"), r.Job.MountPath, "choose a directory apart from "+wire.CAMountPath))
+	if r.Job != nil {
+		errs = append(errs, apart(r.Job.MountPath, at)...)
 	}
-	if r.Publisher != nil && overlapping(r.Publisher.MountPath, wire.CAMountPath) {
-		errs = append(errs, field.Invalid(field.NewPath("publisher", "tokenMountPath"), r.Publisher.MountPath, "choose a directory apart from "+wire.CAMountPath))
+	if r.Publisher != nil {
+		errs = append(errs, apart(r.Publisher.MountPath, field.NewPath("publisher"))...)
 	}
 	if r.Job == nil || r.Publisher == nil {
 		return errs
@@ -57,6 +57,21 @@ func (r Rules) together() field.ErrorList {
 	return errs
 }
 
+// accountMountPath is where the API server mounts the token that nearly every pod has for itself.
+const accountMountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// apart keeps a role's directory away from what else is mounted into its pods: a mount of somebody else's at, below or
+// directly above it is refused, and these would be in every one of them.
+func apart(mountPath string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, taken := range []string{wire.CAMountPath, accountMountPath} {
+		if overlapping(mountPath, taken) {
+			errs = append(errs, field.Invalid(at.Child("tokenMountPath"), mountPath, "choose a directory apart from "+taken))
+		}
+	}
+	return errs
+}
+
 func overlapping(a, b string) bool {
 	return a != "" && b != "" && (below(a, b) || below(b, a))
 }
@@ -64,23 +79,16 @@ func overlapping(a, b string) bool {
 func (p *PublisherRules) validate(at *field.Path) field.ErrorList {
 	errs := p.Token.validate(at)
 	for i, entry := range p.Listed {
-		namespace, account, ok := strings.Cut(entry, "/")
-		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(account)) > 0 {
-			errs = append(errs, field.Invalid(at.Child("listed").Index(i), entry, "write namespace/serviceAccount, in lower case and without spaces"))
+		if _, err := wire.ParseAccount(entry); err != nil {
+			errs = append(errs, field.Invalid(at.Child("listed").Index(i), entry, err.Error()))
 		}
 	}
 	for i, entry := range p.CrossNode {
-		if !canonicalUsername(entry) {
-			errs = append(errs, field.Invalid(at.Child("crossNode").Index(i), entry, "write system:serviceaccount:namespace:name, in lower case and without spaces"))
+		if _, err := wire.ParseUsername(entry); err != nil {
+			errs = append(errs, field.Invalid(at.Child("crossNode").Index(i), entry, err.Error()))
 		}
 	}
 	return append(errs, configMapName(p.CAConfigMap, at.Child("caConfigMap"))...)
-}
-
-func canonicalUsername(name string) bool {
-	rest, ok := strings.CutPrefix(name, "system:serviceaccount:")
-	namespace, account, cut := strings.Cut(rest, ":")
-	return ok && cut && len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(account)) == 0
 }
 
 func (j *JobRules) validate(at *field.Path) field.ErrorList {
