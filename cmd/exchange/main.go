@@ -1,0 +1,20 @@
+// Command exchange turns the subject tokens of managed jobs into access tokens of the people who submitted them, publishes the keys
+// that these are verified with, and answers gateways. See `exchange --help`.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+)
+
+func main() {
+	os.Exit(realMain())
+}
+
+func realMain() int {
+	ctx, stop := lifecycle.Signals(context.Background())
+	defer stop()
+	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lanyard-k8s/lanyard/exchange"
+	"github.com/lanyard-k8s/lanyard/exchange/settings"
+	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+	"github.com/lanyard-k8s/lanyard/internal/obs"
+)
+
+// serve is the exchange from top to bottom: read, open, identify, answer, run. What is started last is stopped first.
+func serve(ctx context.Context, f *flags, stderr io.Writer) error {
+	log, err := obs.NewLogger(stderr, f.logLevel)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(log) // certwatcher logs through it
+	if f.backend != backendKubernetes {
+		return fmt.Errorf("--backend must be %s", backendKubernetes)
+	}
+	cfg, err := settings.Load(f.config)
+	if err != nil {
+		return err
+	}
+	log.Info("configuration loaded", obs.KeyConfig, cfg)
+	reg := obs.NewRegistry()
+	metrics, err := exchange.NewMetrics(reg)
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	p := &parts{flags: f, cfg: cfg, log: log, reg: reg, metrics: metrics}
+	defer p.close()
+	for _, prepare := range []func(context.Context) error{
+		p.findCluster, p.openKeys, p.openStore, p.identifyCallers, p.openDesk, p.openAdmin, p.observe,
+	} {
+		if err := prepare(ctx); err != nil {
+			return err
+		}
+	}
+	scrapes, err := net.Listen("tcp", f.metricsListen)
+	if err != nil {
+		return fmt.Errorf("listen for metrics: %w", err)
+	}
+	metricsTask := lifecycle.Task{Name: "metrics", Run: obs.Serve(scrapes, p.pages(), log)}
+	return lifecycle.Run(ctx, log, append([]lifecycle.Task{metricsTask}, p.tasks...)...)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/delegation/postgres"
+	"github.com/lanyard-k8s/lanyard/delegation/sqlite"
+	"github.com/lanyard-k8s/lanyard/exchange/keys"
+	"github.com/lanyard-k8s/lanyard/exchange/settings"
+	"github.com/lanyard-k8s/lanyard/exchange/waiting"
+)
+
+// records are the store; both drivers tell of changes.
+type records interface {
+	delegation.Store
+	delegation.Notifier
+}
+
+// storeEvery is how often the database is tried and its mark put onto the shelf, storeTimeout how long that may take.
+const (
+	storeEvery   = 10 * time.Second
+	storeTimeout = 5 * time.Second
+)
+
+// connection reads the files that hold connection strings.
+func connection(s settings.Store) (postgres.Options, error) {
+	o := postgres.Options{MaxConns: int(s.Connections)}
+	for file, into := range map[string]*string{s.ConnectionFile: &o.Conn, s.ListenFile: &o.Listen} {
+		if file == "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return o, fmt.Errorf("read the database's connection: %w", err)
+		}
+		*into = strings.TrimSpace(string(text))
+	}
+	return o, nil
+}
+
+func openRecords(ctx context.Context, s settings.Store) (records, error) {
+	if s.Driver == settings.SQLite {
+		return sqlite.Open(ctx, s.Directory)
+	}
+	o, err := connection(s)
+	if err != nil {
+		return nil, err
+	}
+	return postgres.Open(ctx, o)
+}
+
+func migrateRecords(ctx context.Context, s settings.Store) error {
+	if s.Driver == settings.SQLite {
+		return sqlite.Migrate(ctx, s.Directory)
+	}
+	o, err := connection(s)
+	if err != nil {
+		return err
+	}
+	return postgres.Migrate(ctx, o)
+}
+
+// openStore opens the database, unless it is older than the one last used: that one may have known of revocations that this one does not.
+func (p *parts) openStore(ctx context.Context) error {
+	store, err := openRecords(ctx, p.cfg.Store)
+	if err != nil {
+		return err
+	}
+	p.closer = append(p.closer, store.Close)
+	guard, err := store.Guard(ctx)
+	if err != nil {
+		return fmt.Errorf("read the database's mark: %w", err)
+	}
+	state, err := p.shelf.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read the mark that was last seen: %w", err)
+	}
+	if err := guard.Mark.Check(state.Mark); err != nil {
+		return fmt.Errorf("check the database: %w", err)
+	}
+	p.store, p.room = store, waiting.New(int(p.cfg.Limits.HeldPerRow), int(p.cfg.Limits.Held))
+	p.storeUp.Store(true)
+	p.task("database", p.watchStore)
+	p.task("judgements", func(ctx context.Context) error { return p.room.Follow(ctx, p.store) })
+	return nil
+}
+
+// watchStore tries the database now and then, and keeps the copy of its mark.
+func (p *parts) watchStore(ctx context.Context) error {
+	tick := time.NewTicker(storeEvery)
+	defer tick.Stop()
+	last := ""
+	for {
+		text := ""
+		if err := p.tryStore(ctx); err != nil && ctx.Err() == nil {
+			text = err.Error()
+		}
+		if text != "" && text != last {
+			p.log.Error(nil, "the database or the keys' shelf does not answer", "cause", text)
+		}
+		last = text
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (p *parts) tryStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	guard, err := p.store.Guard(ctx)
+	p.storeUp.Store(err == nil)
+	if err != nil {
+		return err
+	}
+	return keys.Remember(ctx, p.shelf, guard.Mark)
+}

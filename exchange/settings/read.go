@@ -1,0 +1,309 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/exchange/grant"
+	"github.com/lanyard-k8s/lanyard/internal/config"
+	"github.com/lanyard-k8s/lanyard/internal/mint"
+)
+
+const day = 24 * 60 * 60
+
+// Load reads a file. Faults are of type config.Faults.
+func Load(file string) (Settings, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return Settings{}, fmt.Errorf("read configuration: %w", err)
+	}
+	s, err := Parse(raw)
+	if err != nil {
+		return Settings{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
+}
+
+// Parse reads a file's content.
+func Parse(raw []byte) (Settings, error) {
+	root := config.Parse(raw)
+	s := Settings{
+		Rules:    rules(root),
+		Replicas: root.Int("replicas", 1, 0, 64),
+		Drain:    seconds(root, "drainSeconds", 20, 6, 600),
+		Admin:    admin(root.Section("admin")),
+		Review:   review(root.Section("review")),
+		Limits:   limits(root.Section("limits")),
+	}
+	s.BaseURL = baseURL(root, s.Rules.Issuer)
+	s.Subjects = subjects(root.Section("claims"), &s.Rules)
+	s.Login = login(root.Section("login"))
+	s.Keys = signing(root.Section("keys"), s.Rules.TTL)
+	s.Store = store(root.Section("store"))
+	s.Callout = callout(root.Section("authenticate"), s.Rules)
+	if s.Replicas > 1 && s.Store.Driver == SQLite {
+		root.FaultAt("replicas", "must be 1 with store.driver sqlite: one process alone may use an SQLite database; use postgres")
+	}
+	if s.Replicas > 1 && s.Keys.Directory != "" {
+		root.FaultAt("replicas", "must be 1 with keys.directory: replicas share their keys in a Secret (keys.secret)")
+	}
+	if s.Admin.Audience == s.Rules.ClientID || slices.Contains(s.Rules.Audiences, s.Admin.Audience) {
+		root.FaultAt("admin.audience", "must differ from clientID and from every audience, or a job's token would open the admins' door")
+	}
+	if err := root.Err(); err != nil {
+		return Settings{}, err
+	}
+	if err := s.Rules.Validate(); err != nil { // says again what the keys were checked for; nothing may slip between the two
+		return Settings{}, fmt.Errorf("check the rules: %w", err)
+	}
+	return s, nil
+}
+
+func rules(root *config.Section) grant.Rules {
+	r := grant.Rules{
+		Enabled:  root.Bool("enabled", true),
+		ClientID: word(root, "clientID", wire.DefaultJobAudience),
+		TTL:      seconds(root, "tokenSeconds", 300, int64(grant.MinLeft/time.Second), 3600),
+		Scopes:   root.Strings("scopes", []string{"openid", "email", "groups"}, scopeWord),
+	}
+	if root.Required("issuer", "the https URL that stands in every token; it is never taken from a request") {
+		r.Issuer = httpsURL(root, "issuer", "")
+	}
+	r.DefaultAudience = word(root, "workloadAudience", wire.DefaultWorkloadAudience)
+	r.Audiences = root.Strings("audiences", []string{r.DefaultAudience}, visible)
+	if !slices.Contains(r.Audiences, r.DefaultAudience) {
+		root.Fault("audiences", "must hold workloadAudience, %q", r.DefaultAudience)
+	}
+	if slices.Contains(r.Audiences, r.ClientID) || r.DefaultAudience == r.ClientID {
+		root.FaultAt("audiences", "must not hold clientID, which is the subject tokens' audience: an issued token could be exchanged again")
+	}
+	for _, s := range root.Strings("allowedSubmitterServiceAccounts", nil, func(s string) error { _, err := wire.ParseAccount(s); return err }) {
+		if a, err := wire.ParseAccount(s); err == nil {
+			r.SystemSubjects = append(r.SystemSubjects, a.Username())
+		}
+	}
+	return r
+}
+
+// subjects reads what is known of submitters. The file is the one source: nobody else's word is as good as the stamp's.
+func subjects(sec *config.Section, r *grant.Rules) map[string]grant.Attributes {
+	r.Email, r.Groups = sec.Bool("email", false), sec.Bool("groups", false)
+	items, _ := sec.Sections("subjects")
+	out := make(map[string]grant.Attributes, len(items))
+	for _, item := range items {
+		if !item.Required("subject", "the submitter's name as in the stamp") {
+			continue
+		}
+		name := item.Text("subject", "")
+		if _, twice := out[name]; twice {
+			item.Fault("subject", "stands twice; remove one")
+		}
+		out[name] = grant.Attributes{Source: grant.Configured, Email: item.String("email", ""), Groups: item.Strings("groups", nil, nil)}
+	}
+	return out
+}
+
+func login(sec *config.Section) Login {
+	return Login{
+		Issuer:                httpsURL(sec, "issuer", ""),
+		AuthorizationEndpoint: httpsURL(sec, "authorizationEndpoint", ""),
+		TokenEndpoint:         httpsURL(sec, "tokenEndpoint", ""),
+		DeviceEndpoint:        httpsURL(sec, "deviceAuthorizationEndpoint", ""),
+		UserinfoEndpoint:      httpsURL(sec, "userinfoEndpoint", ""),
+		ClientID:              word(sec, "clientID", ""),
+		Audience:              word(sec, "audience", ""),
+		DefaultScopes:         strings.Join(sec.Strings("defaultScopes", nil, scopeWord), " "),
+	}
+}
+
+func signing(sec *config.Section, ttl time.Duration) Keys {
+	words := make([]string, 0, len(mint.Algs()))
+	for _, a := range mint.Algs() {
+		words = append(words, string(a))
+	}
+	k := Keys{
+		Alg:       mint.Alg(sec.Enum("algorithm", string(mint.ES256), words...)),
+		Directory: directory(sec, "directory"),
+		Timing: mint.Timing{
+			MaxAge: seconds(sec, "maxAgeSeconds", 300, 1, 3600), TTL: ttl, Leeway: mint.DefaultLeeway,
+			Retention: seconds(sec, "retentionSeconds", 3600, 1, 7*day), Every: seconds(sec, "rotateEverySeconds", 30*day, 0, 366*day),
+		},
+	}
+	secret := sec.Text("secret", "")
+	namespace, name, found := strings.Cut(secret, "/")
+	switch {
+	case secret == "" && k.Directory == "":
+		sec.Fault("secret", `must be given as "namespace/name", or keys.directory instead`)
+	case secret != "" && k.Directory != "":
+		sec.Fault("secret", "and keys.directory are two places; name one")
+	case secret != "" && (!found || !wire.DNSLabel(namespace) || !wire.DNSSubdomain(name)):
+		sec.Fault("secret", `must be "namespace/name"`)
+	default:
+		k.Namespace, k.Secret = namespace, name
+	}
+	t := k.Timing
+	if t.Retention < t.TTL {
+		sec.Fault("retentionSeconds", "must be at least tokenSeconds (%d), or valid tokens could not be verified", int64(t.TTL/time.Second))
+	}
+	if t.Every != 0 && t.Every <= 2*t.MaxAge {
+		sec.Fault("rotateEverySeconds", "must be more than twice maxAgeSeconds (%d), or a key would sign before it is known; 0 never rotates", int64(2*t.MaxAge/time.Second))
+	}
+	return k
+}
+
+func store(sec *config.Section) Store {
+	s := Store{
+		Driver:         Driver(sec.Enum("driver", string(SQLite), string(SQLite), string(Postgres))),
+		Directory:      directory(sec, "directory"),
+		ConnectionFile: directory(sec, "connectionFile"),
+		ListenFile:     directory(sec, "listenConnectionFile"),
+		Connections:    sec.Int("maxConnections", 8, 1, 256),
+	}
+	switch s.Driver {
+	case SQLite:
+		if s.Directory == "" {
+			sec.Fault("directory", "must be given: the directory of the SQLite database")
+		}
+		for _, key := range []string{"connectionFile", "listenConnectionFile", "maxConnections"} {
+			if sec.Has(key) {
+				sec.Fault(key, "is a setting of driver postgres; remove it")
+			}
+		}
+	case Postgres:
+		if s.ConnectionFile == "" {
+			sec.Fault("connectionFile", "must be given: the file that holds the connection string")
+		}
+		if sec.Has("directory") {
+			sec.Fault("directory", "is a setting of driver sqlite; remove it")
+		}
+	}
+	return s
+}
+
+func callout(sec *config.Section, r grant.Rules) Callout {
+	c := Callout{
+		Audience: word(sec, "audience", r.DefaultAudience), CheckRow: sec.Bool("checkRow", true),
+		HeaderPrefix: sec.Text("headerPrefix", wire.DefaultHeaderPrefix),
+	}
+	if !slices.Contains(r.Audiences, c.Audience) {
+		sec.Fault("audience", "must be one of audiences")
+	}
+	if !headerPrefix(c.HeaderPrefix) {
+		sec.Fault("headerPrefix", `must begin with "X-", hold letters, digits and hyphens, and end with a hyphen, such as "X-NMP-"`)
+	}
+	return c
+}
+
+func admin(sec *config.Section) Admin {
+	return Admin{Enabled: sec.Bool("enabled", true), Audience: word(sec, "audience", wire.AudienceAdmin)}
+}
+
+func review(sec *config.Section) Review {
+	return Review{
+		Timeout:           milliseconds(sec, "timeoutMilliseconds", 2000, 100, 10_000),
+		QPS:               sec.Int("qps", 100, 1, 1<<16),
+		Burst:             sec.Int("burst", 200, 1, 1<<17),
+		Concurrent:        sec.Int("concurrent", 16, 1, 1024),
+		Entries:           sec.Int("cacheEntries", 16<<10, 16, 1<<22),
+		FailuresBurst:     sec.Int("failuresBurst", 20, 1, 1<<20),
+		FailuresPerMinute: sec.Int("failuresPerMinute", 60, 1, 1<<20),
+		WatchPods:         sec.Bool("watchPods", true),
+	}
+}
+
+func limits(sec *config.Section) Limits {
+	return Limits{
+		Requests:   sec.Int("requests", 1024, 1, 1<<20),
+		Hold:       milliseconds(sec, "holdMilliseconds", 5000, 0, 5000),
+		HeldPerRow: sec.Int("heldPerPod", 2, 1, 2),
+		Held:       sec.Int("held", 256, 1, 256),
+	}
+}
+
+// baseURL is where the endpoints are: the issuer's host unless it is given.
+func baseURL(root *config.Section, issuer string) string {
+	if given := httpsURL(root, "baseURL", ""); given != "" {
+		return strings.TrimSuffix(given, "/")
+	}
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+func httpsURL(sec *config.Section, key, absent string) string {
+	text := sec.Text(key, absent)
+	if text == absent {
+		return text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
+		sec.Fault(key, "must be an https URL; there is no plain http for what hands out tokens")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#"):
+		sec.Fault(key, "must be a URL without a user, a query and a fragment")
+	case u.Path != "" && path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/":
+		sec.Fault(key, `must have a clean path, without "//", "." or ".."`)
+	case visible(text) != nil:
+		sec.Fault(key, "must be visible ASCII")
+	default:
+		return text
+	}
+	return absent
+}
+
+func word(sec *config.Section, key, absent string) string {
+	text := sec.Text(key, absent)
+	if text != "" && visible(text) != nil {
+		sec.Fault(key, "%v", visible(text))
+		return absent
+	}
+	return text
+}
+
+func visible(s string) error {
+	if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return errors.New("must be 1 to 512 visible ASCII characters without spaces")
+	}
+	return nil
+}
+
+func scopeWord(s string) error {
+	if visible(s) != nil || len(s) > 256 || strings.ContainsAny(s, `"\`) {
+		return errors.New("must be a scope (RFC 6749, section 3.3): visible ASCII without spaces, quotes and backslashes")
+	}
+	return nil
+}
+
+func headerPrefix(s string) bool {
+	if len(s) < 4 || len(s) > 32 || !strings.HasPrefix(s, "X-") || !strings.HasSuffix(s, "-") {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
+	})
+}
+
+func directory(sec *config.Section, key string) string {
+	p := sec.Text(key, "")
+	if p != "" && (!path.IsAbs(p) || path.Clean(p) != p || p == "/") {
+		sec.Fault(key, `must be an absolute path below "/" without "//", "." or ".." and without a slash at its end`)
+	}
+	return p
+}
+
+func seconds(sec *config.Section, key string, absent, least, most int64) time.Duration {
+	return time.Duration(sec.Int(key, absent, least, most)) * time.Second
+}
+
+func milliseconds(sec *config.Section, key string, absent, least, most int64) time.Duration {
+	return time.Duration(sec.Int(key, absent, least, most)) * time.Millisecond
+}
