@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lanyard-k8s/lanyard/test/cluster"
 )
 
 var (
@@ -94,7 +96,7 @@ func tokenRequest(audience string) string {
 func TestUpdateOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	cp := live(t)
-	alice := client(t, cp, "alice")
+	alice, root := client(t, cp, "alice"), client(t, cp, cluster.Admin, "system:masters")
 	mustCreate(t, alice, strings.Replace(podText("plain", "", "", ""), "name: p,", "name: unstamped,", 1))
 	mustCreate(t, alice, jobText("kept", stampedByAlice, ""))
 	mustCreate(t, alice, strings.Replace(podText("managed", stampedByAlice, "", ""), "name: p,", "name: debugged,", 1))
@@ -108,6 +110,7 @@ func TestUpdateOnARealAPIServer(t *testing.T) {
 		namespace, name string
 		body            string
 		sub             []string
+		root            bool
 		want            string
 	}{
 		"a namespace's label":               {gvr: namespaces, name: "plain", body: label("lanyard.dev/jobs", `"managed"`), want: "platform admins only"},
@@ -121,13 +124,18 @@ func TestUpdateOnARealAPIServer(t *testing.T) {
 		"a Job's stamp changed by status":   {gvr: jobs, namespace: "managed", name: "kept", body: stamp(`"bob"`), sub: []string{"status"}, want: "never added, changed or removed"},
 		"a Job's stamp removed":             {gvr: jobs, namespace: "managed", name: "kept", body: stamp(`null`), want: "never"},
 		"a Job resumed":                     {gvr: jobs, namespace: "managed", name: "kept", body: `{"spec":{"parallelism":2}}`},
-		"a debug container":                 {gvr: pods, namespace: "managed", name: "debugged", body: debugger(""), sub: []string{"ephemeralcontainers"}},
-		"a debug container with a name of ours": {gvr: pods, namespace: "managed", name: "debugged", body: debugger(`{"name":"NMP_PRINCIPAL","value":"x"}`), sub: []string{"ephemeralcontainers"},
+		"a debug container":                 {gvr: pods, namespace: "managed", name: "debugged", body: debugger(""), sub: []string{"ephemeralcontainers"}, want: "added by platform admins only"},
+		"an admin's debug container":        {gvr: pods, namespace: "managed", name: "debugged", body: debugger(""), sub: []string{"ephemeralcontainers"}, root: true},
+		"a debug container with a name of ours": {gvr: pods, namespace: "managed", name: "debugged", body: debugger(`{"name":"NMP_PRINCIPAL","value":"x"}`), sub: []string{"ephemeralcontainers"}, root: true,
 			want: "spec.ephemeralContainers[d].env[NMP_PRINCIPAL]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refusedWith(t, patch(t, alice, tc.gvr, tc.namespace, tc.name, tc.body, tc.sub...), tc.want)
+			c := alice
+			if tc.root {
+				c = root
+			}
+			refusedWith(t, patch(t, c, tc.gvr, tc.namespace, tc.name, tc.body, tc.sub...), tc.want)
 		})
 	}
 }
