@@ -11,7 +11,7 @@ DEMO_ARGS ?=
 IMAGE    ?= lanyard-k8s/lanyard
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ARCHS    ?= amd64 arm64
-PROGRAMS := webhook lanyard
+PROGRAMS := webhook connector lanyard
 
 # The race detector needs cgo and a C compiler; without one the tests run without it, and say so.
 CC_FOUND := $(shell command -v gcc || command -v clang)
@@ -70,15 +70,15 @@ vuln: ## known vulnerabilities in what is linked; skipped aloud where the databa
 	elif [ $$code -eq 3 ]; then echo "$$out"; exit 1; \
 	else echo "vuln: SKIPPED, govulncheck could not finish (is its database out of reach?):"; echo "$$out" | tail -n 3; fi
 
-generate: ## write the generated files: the chart's policies and docs/reference
-	@$(GO) run ./internal/gen && $(GO) run ./internal/gen/docs
+generate: ## write the generated files: api from its .proto, the policies of the chart, docs/reference, the transcript in README.md
+	@$(GO) generate ./api/... && $(GO) run ./internal/gen && $(GO) run ./internal/gen/docs
 
 verify: ## fail if a generated file is stale
 	@./.ci/verify
 
 bench: SHELL := bash
 bench: .SHELLFLAGS := -o pipefail -c
-bench: ## benchmarks in dist/bench.txt, their summary, and the webhook against a no-op (BENCH=regexp COUNT=6)
+bench: ## benchmarks in dist/bench.txt, their summary, and the webhook against a no-op (BENCH=regexp COUNT=6); see docs/performance.md
 	@mkdir -p dist; $(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) -timeout=60m \
 	  $$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') | tee dist/bench.txt
 	@sed 's,^\(Benchmark[A-Za-z]*\)/\(small\|medium\|large\)\>,\1/size=\2,' dist/bench.txt > dist/bench.txt.tmp && mv dist/bench.txt.tmp dist/bench.txt

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,29 +51,6 @@ func connectorPage(string) ([]byte, error) {
 		b.WriteString(row("`"+k[0]+"`", k[1], k[2]))
 	}
 	fmt.Fprintf(&b, "\n```json\n%s\n```\n\n## Settings\n\n```yaml\n%s```\n", configJSON, connectorYAML)
-	return b.Bytes(), nil
-}
-
-// connectorReasons explains why a batch of events breaks the node-binding rule.
-func connectorReasons(root string) ([]byte, error) {
-	meanings, err := constantComments(filepath.Join(root, "connector/nodebinding/reason.go"), "Reason")
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	b.WriteString("\n## Why the connector refuses a batch\n\nThe label `reason` of `platform_connector_auth_violations_total`. In mode audit " +
-		"what breaks a rule is counted and let through, but for `missing_node_name`.\n\n")
-	b.WriteString(row("reason", "meaning", "whose") + row("---", "---", "---"))
-	for _, r := range nodebinding.Reasons() {
-		if meanings[string(r)] == "" {
-			return nil, fmt.Errorf("reason %s has no comment", r)
-		}
-		whose := "NVSentinel's"
-		if r.Ours() {
-			whose = "Lanyard's"
-		}
-		b.WriteString(row("`"+string(r)+"`", cell(meanings[string(r)]), whose))
-	}
 	return b.Bytes(), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/mutate/violation"
 	"github.com/lanyard-k8s/lanyard/webhook/settings"
 )
@@ -47,6 +48,9 @@ func TestEveryReasonHasAdviceAndNothingElseHas(t *testing.T) {
 	}
 	if got, want := len(advice()), len(violation.Reasons()); got != want {
 		t.Errorf("advice for %d reasons, want %d", got, want)
+	}
+	if got, want := len(remedies()), len(nodebinding.Reasons()); got != want {
+		t.Errorf("remedies for %d reasons of the connector, want %d", got, want)
 	}
 }
 
@@ -97,6 +101,49 @@ func TestTheHandbookNamesEveryPolicy(t *testing.T) {
 	for _, m := range names {
 		if !strings.Contains(string(handbook), "`"+m[1]+"`") {
 			t.Errorf("docs/admission.md does not name policy %s", m[1])
+		}
+	}
+}
+
+// TestTheReadmeListsTheDemosScenes holds the README's numbered list to the demo.
+func TestTheReadmeListsTheDemosScenes(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join(root, "demo/scenes.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?m)^\t\t\{"([^"]+)", [A-Za-z]+\},$`).FindAllStringSubmatch(string(source), -1) {
+		want = append(want, m[1]+".")
+	}
+	for _, m := range regexp.MustCompile(`(?m)^[0-9]+\. (.+)$`).FindAllStringSubmatch(string(readme), -1) {
+		got = append(got, m[1])
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
+		t.Errorf("scenes (-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryAlertHasARunbook looks for a heading of each alert's name.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root, "charts/lanyard/files/alerts*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the chart has no alerts: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^ +- alert: ([A-Za-z]+)$`).FindAllStringSubmatch(string(text), -1) {
+			if !leads(filepath.Join(root, "docs/runbooks.md"), "#"+strings.ToLower(m[1])) {
+				t.Errorf("docs/runbooks.md has no paragraph for %s", m[1])
+			}
 		}
 	}
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestTheConnectorsThreatsAreTried holds the rows T1 to T42 of the threat model to tests that exist.
+func TestTheConnectorsThreatsAreTried(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs/threat-model.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testsOfTheTree(t)
+	rows := regexp.MustCompile(`(?m)^\| T([0-9]+) \|.*\| ([^|]+) \|$`).FindAllStringSubmatch(string(text), -1)
+	if len(rows) != 42 {
+		t.Errorf("%d rows, want 42", len(rows))
+	}
+	for i, m := range rows {
+		if m[1] != strconv.Itoa(i+1) {
+			t.Errorf("row %d is T%s", i+1, m[1])
+		}
+		if !strings.Contains(m[2], "`Test") && m[2] != "none" {
+			t.Errorf("T%s is tried by %q, which is neither a test nor none", m[1], m[2])
+		}
+	}
+	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1) {
+		if !tests[m[1]] {
+			t.Errorf("there is no test %s", m[1])
+		}
+	}
+}
+
+// testsOfTheTree are the names of all tests.
+func testsOfTheTree(t *testing.T) map[string]bool {
+	t.Helper()
+	out, err := exec.Command("git", "-C", root, "grep", "--untracked", "-h", "-o", "func Test[A-Za-z0-9]*", "--", "*_test.go").Output()
+	if err != nil {
+		t.Skipf("git does not list the tests: %v", err)
+	}
+	found := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		found[strings.TrimPrefix(strings.TrimSpace(line), "func ")] = true
+	}
+	return found
+}
