@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
 
 // ErrExchangeOff says that the platform exchanges no workload tokens.
@@ -83,7 +84,7 @@ func (e *exchanger) read(body []byte) (endpoint, error) {
 // checkEndpoint refuses a token endpoint that the subject token must not be sent to: whoever can change the discovery document could
 // otherwise collect subject tokens.
 func (e *exchanger) checkEndpoint(raw string) error {
-	at, err := parseURL(raw)
+	at, err := reach.ParseURL(raw)
 	if err != nil {
 		return fmt.Errorf("the token endpoint %w", err)
 	}
@@ -99,7 +100,7 @@ func (e *exchanger) checkEndpoint(raw string) error {
 
 // hostPort is the host and port of a URL that parseURL has read.
 func hostPort(u *url.URL) string {
-	origin, _ := originOf(u)
+	origin, _ := reach.Origin(u)
 	_, rest, _ := strings.Cut(origin, "://")
 	host, port, _ := net.SplitHostPort(rest)
 	return net.JoinHostPort(host, port)

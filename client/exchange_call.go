@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
 
 // The bounds of what is asked and answered.
@@ -44,7 +45,7 @@ type exchanger struct {
 type endpoint struct{ url, clientID, audience, scope string }
 
 func newExchanger(o WorkloadOptions, base *url.URL) *exchanger {
-	return &exchanger{o: o, base: base, http: &http.Client{Transport: o.Transport, CheckRedirect: noRedirect}}
+	return &exchanger{o: o, base: base, http: &http.Client{Transport: o.Transport, CheckRedirect: reach.NoRedirect}}
 }
 
 // exchange reads the file and exchanges what it holds. Where that is refused and the file has been replaced meanwhile, the new

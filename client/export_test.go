@@ -1,11 +1,9 @@
 package client
 
-import "time"
+import "github.com/lanyard-k8s/lanyard/client/internal/reach"
 
 // LookAgain makes the next request look at the CA file.
 func LookAgain(w *Workload) {
-	t, _ := w.o.Transport.(*trusting)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.looked = time.Time{}
+	t, _ := w.o.Transport.(*reach.Transport)
+	t.LookAgain()
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
 
 // Workload is this process's identity in a managed job: it exchanges the subject token that the platform mounted for access tokens, with
@@ -43,7 +45,7 @@ func NewWorkload(o WorkloadOptions) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	origin, err := originOf(base)
+	origin, err := reach.Origin(base)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
 
 // ErrNoIdentity says that this process has no workload identity: NMP_WORKLOAD_IDENTITY_TOKEN_FILE is not set. Programs that run
@@ -75,15 +76,15 @@ func (o WorkloadOptions) filled() (WorkloadOptions, *url.URL, error) {
 	case o.Transport != nil && o.CAFile != "":
 		return o, nil, errors.New("a transport brings its own CA: leave the CA file out")
 	}
-	base, err := parseURL(o.BaseURL)
+	base, err := reach.ParseURL(o.BaseURL)
 	if err != nil {
-		return o, nil, fmt.Errorf("base URL %q: %w", redactURL(o.BaseURL), err)
+		return o, nil, fmt.Errorf("base URL %q: %w", reach.Redact(o.BaseURL), err)
 	}
 	if o.AllowTokenHost, err = allowedHost(o.AllowTokenHost); err != nil {
 		return o, nil, err
 	}
 	if o.Transport == nil {
-		trust, err := newTrusting(o.CAFile)
+		trust, err := reach.NewTransport(o.CAFile)
 		if err != nil {
 			return o, nil, err
 		}
@@ -98,7 +99,7 @@ func allowedHost(s string) (string, error) {
 		return "", nil
 	}
 	if strings.ContainsAny(s, "/@?#* ") {
-		return "", fmt.Errorf("allowed token host %q: must be host or host:port", redactURL(s))
+		return "", fmt.Errorf("allowed token host %q: must be host or host:port", reach.Redact(s))
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {

@@ -1,15 +1,16 @@
-package client
+// Package reach decides where a token may be sent, and how a server is trusted: by https and the platform's CA.
+package reach
 
 import (
 	"errors"
-	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 )
 
-// originOf is where a URL leads, as scheme://host:port, in one spelling. Only https leads anywhere, and http to this machine.
-func originOf(u *url.URL) (string, error) {
+// Origin is where a URL leads, as scheme://host:port, in one spelling. Only https leads anywhere, and http to this machine.
+func Origin(u *url.URL) (string, error) {
 	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
 	switch {
 	case host == "" || u.Opaque != "":
@@ -34,9 +35,9 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// parseURL reads a URL that a token may be sent to: no userinfo, query or fragment. An error does not show it, as it may hold
+// ParseURL reads a URL that a token may be sent to: no userinfo, query or fragment. An error does not show it, as it may hold
 // a password.
-func parseURL(raw string) (*url.URL, error) {
+func ParseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
@@ -46,42 +47,19 @@ func parseURL(raw string) (*url.URL, error) {
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
 		return nil, errors.New("must have neither a query nor a fragment")
 	}
-	if _, err := originOf(u); err != nil {
+	if _, err := Origin(u); err != nil {
 		return nil, err
 	}
 	return u, nil
 }
 
-// origins are the places that tokens are sent to.
-type origins map[string]bool
-
-// newOrigins reads a list such as "https://api.example:8443"; a path is refused, since it would not be looked at.
-func newOrigins(list []string) (origins, error) {
-	set := origins{}
-	for _, raw := range list {
-		u, err := parseURL(raw)
-		if err == nil && strings.Trim(u.Path, "/") != "" {
-			err = errors.New("must end after the host and port")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("origin %q: %w", redactURL(raw), err)
-		}
-		origin, _ := originOf(u) // parseURL has asked
-		set[origin] = true
-	}
-	return set, nil
-}
-
-// has says whether a URL leads to one of the origins.
-func (o origins) has(u *url.URL) bool {
-	origin, err := originOf(u)
-	return err == nil && o[origin]
-}
-
-// redactURL leaves out what may be a password.
-func redactURL(raw string) string {
+// Redact leaves out what may be a password.
+func Redact(raw string) string {
 	if i := strings.LastIndex(raw, "@"); i >= 0 {
 		return "...@" + raw[i+1:]
 	}
 	return raw
 }
+
+// NoRedirect keeps an answer that sends elsewhere as it is (http.Client's CheckRedirect): whoever follows it may carry a token along.
+func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -1,4 +1,4 @@
-package client
+package reach
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 // trustFor is how long a CA file counts as looked at.
 const trustFor = 30 * time.Second
 
-// trusting is a transport that checks servers against the certificates in a file, or the system's where there is none. The file is
+// Transport is a transport that checks servers against the certificates in a file, or the system's where there is none. The file is
 // looked at again now and then, for a job may outlive the CA that it started with.
-type trusting struct {
+type Transport struct {
 	file string
 
 	mu     sync.Mutex
@@ -27,8 +27,9 @@ type trusting struct {
 	via    *http.Transport
 }
 
-func newTrusting(file string) (*trusting, error) {
-	t := &trusting{file: file}
+// NewTransport makes one; an empty file means the system's certificates.
+func NewTransport(file string) (*Transport, error) {
+	t := &Transport{file: file}
 	if file == "" {
 		t.via = transportFor(nil)
 		return t, nil
@@ -37,7 +38,7 @@ func newTrusting(file string) (*trusting, error) {
 }
 
 // look reads the file, and makes a new transport if it has changed.
-func (t *trusting) look() error {
+func (t *Transport) look() error {
 	pem, err := os.ReadFile(t.file)
 	if err != nil {
 		return fmt.Errorf("read the CA file: %w", err)
@@ -72,14 +73,14 @@ func transportFor(roots *x509.CertPool) *http.Transport {
 }
 
 // RoundTrip sends a request. A CA file that cannot be read now leaves what it held before in force.
-func (t *trusting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.now().RoundTrip(r)
 }
 
 // CloseIdleConnections lets go of what is kept for later.
-func (t *trusting) CloseIdleConnections() { t.now().CloseIdleConnections() }
+func (t *Transport) CloseIdleConnections() { t.now().CloseIdleConnections() }
 
-func (t *trusting) now() *http.Transport {
+func (t *Transport) now() *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.file != "" && time.Since(t.looked) >= trustFor {
@@ -90,5 +91,9 @@ func (t *trusting) now() *http.Transport {
 	return t.via
 }
 
-// noRedirect keeps an answer that sends elsewhere as it is: whoever follows it may carry a token along.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// LookAgain makes the next request look at the file.
+func (t *Transport) LookAgain() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.looked = time.Time{}
+}
