@@ -52,14 +52,6 @@ func (r *reader) wrong(want string) error {
 	return &Error{Path: fieldPath(string(r.dec.StackPointer())), Problem: "want " + want}
 }
 
-// null consumes a null, which the API server takes for an absent field.
-func (r *reader) null() (bool, error) {
-	if r.dec.PeekKind() != 'n' {
-		return false, nil
-	}
-	return true, r.skip()
-}
-
 // quoted reads a string that is known to be next.
 func (r *reader) quoted() (string, error) {
 	v, err := r.value()
