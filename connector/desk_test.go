@@ -164,15 +164,22 @@ func TestWhoMadeTheCall(t *testing.T) {
 func TestADeskNeedsItsParts(t *testing.T) {
 	t.Parallel()
 	good := start(t, nodebinding.Socket).Options
-	for name, change := range map[string]func(*Options){
-		"an intake": func(o *Options) { o.Intake = nil }, "metrics": func(o *Options) { o.Metrics = nil }, "a list": func(o *Options) { o.Recent = nil },
-		"a reviewer": func(o *Options) { o.Reviewer = nil }, "a role": func(o *Options) { o.Rules.Role = "" }, "a mode": func(o *Options) { o.Mode = "" },
-		"a bound": func(o *Options) { o.Timeout = 0 },
+	for name, tc := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"an intake":  {func(o *Options) { o.Intake = nil }, "an intake, metrics or the list of violations is missing"},
+		"metrics":    {func(o *Options) { o.Metrics = nil }, "an intake, metrics or the list of violations is missing"},
+		"a list":     {func(o *Options) { o.Recent = nil }, "an intake, metrics or the list of violations is missing"},
+		"a reviewer": {func(o *Options) { o.Reviewer = nil }, "a reviewer is missing"},
+		"a role":     {func(o *Options) { o.Rules.Role = "" }, "a role or a mode is missing"},
+		"a mode":     {func(o *Options) { o.Mode = "" }, "a role or a mode is missing"},
+		"a bound":    {func(o *Options) { o.Timeout = 0 }, "a call must be bounded"},
 	} {
 		o := good
-		change(&o)
-		if _, err := NewDesk(o); err == nil {
-			t.Errorf("a desk without %s", name)
+		tc.change(&o)
+		if _, err := NewDesk(o); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("a desk without %s: %v, want %q", name, err, tc.want)
 		}
 	}
 }

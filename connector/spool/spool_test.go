@@ -278,20 +278,23 @@ func TestEndings(t *testing.T) {
 
 func TestOptionsMustBeComplete(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(*Options){
-		"no directory":             func(o *Options) { o.Directory = "" },
-		"no bound":                 func(o *Options) { o.Bytes = 0 },
-		"no sink":                  func(o *Options) { o.Sinks = nil },
-		"nobody who decides":       func(o *Options) { o.Decide = nil },
-		"two sinks under one name": func(o *Options) { o.Sinks = append(o.Sinks, o.Sinks[0]) },
-		"a parent that is missing": func(o *Options) { o.Directory += "/below" },
+	for name, tc := range map[string]struct {
+		spoil func(*Options)
+		want  string
+	}{
+		"no directory":             {func(o *Options) { o.Directory = "" }, "no directory is given"},
+		"no bound":                 {func(o *Options) { o.Bytes = 0 }, "no bound is given"},
+		"no sink":                  {func(o *Options) { o.Sinks = nil }, "no sink is given"},
+		"nobody who decides":       {func(o *Options) { o.Decide = nil }, "nobody decides about what is read"},
+		"two sinks under one name": {func(o *Options) { o.Sinks = append(o.Sinks, o.Sinks[0]) }, "two sinks are named log"},
+		"a parent that is missing": {func(o *Options) { o.Directory += "/missing/below" }, "make the spool's directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := options(t, newCollector(sink.Log))
-			spoil(&o)
-			if _, err := Open(o); err == nil {
-				t.Error("opened")
+			tc.spoil(&o)
+			if _, err := Open(o); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %q", err, tc.want)
 			}
 		})
 	}

@@ -314,18 +314,25 @@ func TestASilentConnectionIsMadeAnew(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	ca := write(t, "no certificate")
-	for name, o := range map[string]Options{
-		"nowhere":                       {},
-		"both":                          {Socket: "/s", Address: "a:1", CAFile: ca, TokenFile: ca},
-		"an address without a CA":       {Address: "a:1", TokenFile: ca},
-		"an address without a token":    {Address: "a:1", CAFile: ca},
-		"a CA file without certificate": {Address: "a:1", CAFile: ca, TokenFile: ca, ServerName: "a"},
-		"a CA file that is not there":   {Address: "a:1", CAFile: filepath.Join(t.TempDir(), "none"), TokenFile: ca},
-		"an address without a port":     {Address: "a", CAFile: ca, TokenFile: ca},
+	const either, both = "either a socket or an address must be given", "an address needs a CA file and a token file"
+	for name, tc := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"nowhere":                       {Options{}, either},
+		"both":                          {Options{Socket: "/s", Address: "a:1", CAFile: ca, TokenFile: ca}, either},
+		"an address without a CA":       {Options{Address: "a:1", TokenFile: ca}, both},
+		"an address without a token":    {Options{Address: "a:1", CAFile: ca}, both},
+		"a CA file without certificate": {Options{Address: "a:1", CAFile: ca, TokenFile: ca, ServerName: "a"}, "holds no certificate"},
+		"a CA file that is not there":   {Options{Address: "a:1", CAFile: filepath.Join(t.TempDir(), "none"), TokenFile: ca}, "read the CA file"},
+		"an address without a port":     {Options{Address: "a", CAFile: ca, TokenFile: ca}, `the address "a" is not host:port`},
 	} {
-		if s, err := New(o); err == nil {
-			t.Errorf("%s is taken", name)
+		s, err := New(tc.options)
+		if err == nil {
 			_ = s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
 	s, err := New(Options{Socket: "/nowhere/socket"})

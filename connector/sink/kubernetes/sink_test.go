@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -268,14 +269,21 @@ func TestANodeThatIsInUseIsWaitedFor(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	good := newRig(t, nil).sink.o
-	for name, spoil := range map[string]func(*Options){
-		"no client": func(o *Options) { o.Client = nil }, "no reporter": func(o *Options) { o.Reporter = "" },
-		"no conditions": func(o *Options) { o.Conditions = 0 }, "no writes": func(o *Options) { o.Writes = 0 }, "fewer Events than none": func(o *Options) { o.Events = -1 },
+	const parts, bounds = "a client and a reporter's name must be given", "the bounds for conditions, writes and Events must be given"
+	for name, tc := range map[string]struct {
+		spoil func(*Options)
+		want  string
+	}{
+		"no client":              {func(o *Options) { o.Client = nil }, parts},
+		"no reporter":            {func(o *Options) { o.Reporter = "" }, parts},
+		"no conditions":          {func(o *Options) { o.Conditions = 0 }, bounds},
+		"no writes":              {func(o *Options) { o.Writes = 0 }, bounds},
+		"fewer Events than none": {func(o *Options) { o.Events = -1 }, bounds},
 	} {
 		o := good
-		spoil(&o)
-		if _, err := New(o); err == nil {
-			t.Errorf("%s is taken", name)
+		tc.spoil(&o)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
 }
