@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/lanyard-k8s/lanyard/exchange"
 	"github.com/lanyard-k8s/lanyard/webhook"
 )
 
@@ -22,6 +23,7 @@ func metricsPage(string) ([]byte, error) {
 	}{
 		{"Webhook", func(r prometheus.Registerer) error { _, err := webhook.NewMetrics(r); return err }},
 		{"Connector", connectorMetrics},
+		{"Exchange (being built)", func(r prometheus.Registerer) error { _, err := exchange.NewMetrics(r); return err }},
 	} {
 		reg := &catalogue{Registry: prometheus.NewRegistry()}
 		if err := program.register(reg); err != nil {
