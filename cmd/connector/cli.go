@@ -1,25 +1,13 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lanyard-k8s/lanyard/connector/config"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
-	faults "github.com/lanyard-k8s/lanyard/internal/config"
-)
-
-// Exit codes.
-const (
-	exitOK     = 0
-	exitError  = 1
-	exitFaults = 2 // config.json or the settings file has faults
 )
 
 // The environment that the chart gives the connector.
@@ -40,26 +28,6 @@ type flags struct {
 	kubeconfig    string
 	logLevel      string
 	plaintext     bool
-}
-
-// execute runs the command line and turns its error into one line and an exit code. Faults of a file are many lines, one
-// for each.
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	var fs faults.Faults
-	if errors.As(err, &fs) {
-		fmt.Fprintf(stderr, "connector: %v\n", err)
-		return exitFaults
-	}
-	fmt.Fprintf(stderr, "connector: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	return exitError
 }
 
 func newRoot() *cobra.Command {

@@ -1,24 +1,12 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lanyard-k8s/lanyard/internal/config"
 	"github.com/lanyard-k8s/lanyard/webhook/settings"
-)
-
-// Exit codes.
-const (
-	exitOK     = 0
-	exitError  = 1
-	exitFaults = 2 // the configuration file has faults
 )
 
 // flags are what the process needs to start; everything else is in the configuration file.
@@ -30,26 +18,6 @@ type flags struct {
 	kubeconfig    string
 	logLevel      string
 	drainDelay    time.Duration
-}
-
-// execute runs the command line and turns its error into one line and an exit code. Faults of a configuration file are
-// many lines, one for each.
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	var faults config.Faults
-	if errors.As(err, &faults) {
-		fmt.Fprintf(stderr, "webhook: %v\n", err)
-		return exitFaults
-	}
-	fmt.Fprintf(stderr, "webhook: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	return exitError
 }
 
 func newRoot() *cobra.Command {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/lanyard-k8s/lanyard/internal/cli"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
 )
 
@@ -15,5 +16,5 @@ func main() {
 func realMain() int {
 	ctx, stop := lifecycle.Signals(context.Background())
 	defer stop()
-	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	return cli.Execute(ctx, newRoot(), os.Args[1:], os.Stdout, os.Stderr)
 }
