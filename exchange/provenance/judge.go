@@ -20,6 +20,8 @@ type Verdict struct {
 	Via       string
 	// Need names a live object without which nothing can be said; only with NotYet and NotRead.
 	Need *Reference
+	// About is the object that a refusal is about, where it is not the one that was judged.
+	About Reference
 }
 
 // Known is a submission that was confirmed before. Nothing that is done to parents later touches it.
@@ -54,12 +56,12 @@ func (r Rules) trace(o Object, live Live, g Guards) Verdict {
 	v := Verdict{Submission: o.Reference}
 	for level := 0; ; level++ {
 		if why := r.sound(o, g); why != "" {
-			return waiting(why)
+			return waiting(why, o.Reference)
 		}
 		parents, delegated := r.delegates(o.Stamp)
 		if !delegated {
 			if why := r.submitter(o.Stamp); why != "" {
-				return refused(why)
+				return waiting(why, o.Reference)
 			}
 			v.Outcome, v.Submitter = Confirmed, o.Stamp
 			return v
@@ -92,12 +94,14 @@ func (r Rules) sound(o Object, g Guards) Reason {
 	}
 }
 
-// waiting is the verdict for what sound has said.
-func waiting(why Reason) Verdict {
+// waiting is the verdict for what sound or submitter has said about an object.
+func waiting(why Reason, about Reference) Verdict {
 	if why == GuardsDown {
 		return notYet(why)
 	}
-	return refused(why)
+	v := refused(why)
+	v.About = about
+	return v
 }
 
 // step goes from an object to its live parent, of one of the kinds.
@@ -147,7 +151,7 @@ func (r Rules) Pod(p *corev1.Pod, live Live, known *Known, g Guards, now metav1.
 	}
 	self := podObject(p)
 	if why := r.sound(self, g); why != "" {
-		return waiting(why)
+		return waiting(why, self.Reference)
 	}
 	switch {
 	case p.Spec.ServiceAccountName == "":

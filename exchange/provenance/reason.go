@@ -124,3 +124,15 @@ func (r Reason) Message() string {
 		return ""
 	}
 }
+
+// OutcomesOf lists the outcomes that a reason can stand with, for metrics.
+func OutcomesOf(r Reason) []Outcome {
+	switch r {
+	case GuardsDown, Suspended, NotRead:
+		return []Outcome{NotYet}
+	case NotManaged, OptedOut:
+		return []Outcome{Exempt}
+	default:
+		return []Outcome{Refused}
+	}
+}

@@ -1,0 +1,269 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/provenance"
+)
+
+// epochMargin is added to the API server's time when the policies are in order again: each API server learns of them by a watch, and
+// clocks differ. Another second makes up for the Date's being cut.
+const epochMargin = 10*time.Second + time.Second
+
+// policySuffix and bindingSuffix keep a policy and its binding apart in what is remembered, sincePrefix the namespaces.
+const (
+	policySuffix  = "#policy"
+	bindingSuffix = "#binding"
+	sincePrefix   = "namespace/"
+)
+
+// guard knows how the policies stand, since when, and which namespaces are managed since when. All that it says was read from
+// the API server after it was asked.
+type guard struct {
+	reads    reads
+	store    delegation.Store
+	clock    *serverClock
+	expected []expectation
+	excluded map[string]bool
+	log      logr.Logger
+	changed  func(from, to standing) // told of every change
+
+	one sync.Mutex // held while checking
+	now standing   // under one
+
+	last atomic.Pointer[standing]
+
+	mu      sync.Mutex
+	running *check
+	waiting *check
+	base    context.Context // of the leader's term: looks end with it
+	looks   sync.WaitGroup
+}
+
+// standing is what one check found. It is not changed afterwards.
+type standing struct {
+	state   State
+	epoch   time.Time
+	seen    map[string]delegation.Seen
+	names   []string             // of the policies that are not in order
+	managed map[string]time.Time // since when
+}
+
+// guards is what the judge is told about objects of a namespace.
+func (s standing) guards(namespace string) provenance.Guards {
+	since, managed := s.managed[namespace]
+	return provenance.Guards{
+		InOrder: s.state == InOrder, Epoch: metav1.NewTime(s.epoch), Since: metav1.NewTime(since), Managed: managed,
+	}
+}
+
+// check is one look that several may wait for.
+type check struct {
+	done  chan struct{}
+	found standing
+	err   error
+}
+
+// fresh is a look that began after the call. Those who ask while one is under way share the next.
+func (g *guard) fresh(ctx context.Context) (standing, error) {
+	g.mu.Lock()
+	c := g.waiting
+	if c == nil {
+		c = &check{done: make(chan struct{})}
+		if g.running != nil {
+			g.waiting = c
+		} else {
+			g.running = c
+			g.looks.Go(func() { g.look(g.base, c) })
+		}
+	}
+	g.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.found, c.err
+	case <-ctx.Done():
+		return standing{}, ctx.Err()
+	}
+}
+
+// look does the check, and then the one that others wait for meanwhile.
+func (g *guard) look(ctx context.Context, c *check) {
+	for c != nil {
+		limited, cancel := context.WithTimeout(ctx, callTimeout)
+		c.found, c.err = g.inspect(limited)
+		cancel()
+		close(c.done)
+		g.mu.Lock()
+		c, g.waiting = g.waiting, nil
+		g.running = c
+		g.mu.Unlock()
+	}
+}
+
+// load takes over what the store remembers; a new leader begins with it.
+func (g *guard) load(ctx context.Context) error {
+	saved, err := g.store.Guard(ctx)
+	if err != nil {
+		return fmt.Errorf("load the guard: %w", err)
+	}
+	g.one.Lock()
+	defer g.one.Unlock()
+	g.mu.Lock()
+	g.base = ctx
+	g.mu.Unlock()
+	g.now = standing{epoch: saved.Epoch, seen: maps.Clone(saved.Policies)}
+	return nil
+}
+
+// inspect looks at policies and namespaces. If every policy is of the version that was found in order before, that is all.
+func (g *guard) inspect(ctx context.Context) (standing, error) {
+	g.one.Lock()
+	defer g.one.Unlock()
+	versions, err := g.reads.versions(ctx)
+	if err != nil {
+		return standing{}, err
+	}
+	next := standing{state: g.now.state, epoch: g.now.epoch, seen: g.now.seen, names: g.now.names}
+	if g.now.state != InOrder || !g.unchanged(versions) {
+		if next, err = g.compare(ctx); err != nil {
+			return standing{}, err
+		}
+	}
+	if err := g.namespaces(ctx, &next); err != nil {
+		return standing{}, err
+	}
+	return g.settle(ctx, next)
+}
+
+func (g *guard) unchanged(versions map[string]delegation.Seen) bool {
+	for _, e := range g.expected {
+		name := e.want.Policy.Name
+		for _, key := range []string{name + policySuffix, name + bindingSuffix} {
+			if v, ok := versions[key]; !ok || v != g.now.seen[key] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// compare reads every policy and says how they stand together.
+func (g *guard) compare(ctx context.Context) (standing, error) {
+	policies, bindings, err := g.reads.policies(ctx)
+	if err != nil {
+		return standing{}, err
+	}
+	next := standing{state: InOrder, epoch: g.now.epoch, seen: map[string]delegation.Seen{}}
+	for _, e := range g.expected {
+		name := e.want.Policy.Name
+		p, b := policies[name], bindings[name]
+		if one := e.compare(p, b); one != InOrder {
+			next.state, next.names = worse(next.state, one), append(next.names, name)
+		}
+		if p != nil && b != nil {
+			next.seen[name+policySuffix], next.seen[name+bindingSuffix] = versionOf(p), versionOf(b)
+		}
+	}
+	return next, nil
+}
+
+func versionOf(o metav1.Object) delegation.Seen {
+	return delegation.Seen{UID: string(o.GetUID()), Generation: o.GetGeneration()}
+}
+
+// explained says whether nothing can have happened to a policy between two looks that both found it good enough: it is the same
+// object, and of the same version or the very next.
+func explained(before, now delegation.Seen) bool {
+	return before.UID == now.UID && (before.Generation == now.Generation || before.Generation+1 == now.Generation)
+}
+
+// settle compares a look with what is remembered, moves the epoch if it must move, and saves what has changed.
+func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
+	before := g.now
+	moves := before.state == Drift || next.epoch.IsZero()
+	for key, now := range next.seen {
+		if !strings.HasPrefix(key, sincePrefix) && !explained(before.seen[key], now) {
+			moves = true
+		}
+	}
+	switch {
+	case next.state == Drift: // what was remembered stays, so that whatever comes next is not explained by it
+		next.seen = before.seen
+	case moves || !maps.Equal(before.seen, next.seen):
+		save := delegation.Guard{Policies: next.seen}
+		if moves {
+			at, ok := g.clock.server()
+			if !ok {
+				return standing{}, errClock
+			}
+			save.Epoch = at.Add(epochMargin)
+		}
+		saved, err := g.store.Advance(ctx, save)
+		if err != nil {
+			return standing{}, fmt.Errorf("save the guard: %w", err)
+		}
+		next.epoch = saved.Epoch
+	}
+	g.now = next
+	g.last.Store(&next)
+	if before.state != next.state || !before.epoch.Equal(next.epoch) {
+		g.changed(before, next)
+	}
+	return next, nil
+}
+
+// namespaces notes since when each managed namespace is managed. It is learned once, when the namespace is first seen so, and
+// forgotten when it is no longer: what was made in between stood under no policy.
+func (g *guard) namespaces(ctx context.Context, next *standing) error {
+	spaces, err := g.reads.managed(ctx)
+	if err != nil {
+		return err
+	}
+	at, ok := g.clock.server()
+	if !ok {
+		return errClock
+	}
+	next.managed = map[string]time.Time{}
+	seen := maps.Clone(next.seen)
+	maps.DeleteFunc(seen, func(key string, _ delegation.Seen) bool { return strings.HasPrefix(key, sincePrefix) })
+	for _, space := range spaces {
+		if g.excluded[space.Name] || space.DeletionTimestamp != nil {
+			continue
+		}
+		key := sincePrefix + space.Name
+		since := g.now.seen[key]
+		if since.UID != string(space.UID) {
+			since = delegation.Seen{UID: string(space.UID), Generation: labelled(space, at).Unix()}
+		}
+		seen[key], next.managed[space.Name] = since, time.Unix(since.Generation, 0)
+	}
+	next.seen = seen
+	return nil
+}
+
+// policyList and bindingList are policies and bindings by name.
+type (
+	policyList  = map[string]*admissionregistrationv1.ValidatingAdmissionPolicy
+	bindingList = map[string]*admissionregistrationv1.ValidatingAdmissionPolicyBinding
+)
+
+// manages says whether a namespace was managed at the last look.
+func (g *guard) manages(namespace string) bool {
+	s := g.last.Load()
+	if s == nil {
+		return false
+	}
+	_, ok := s.managed[namespace]
+	return ok
+}

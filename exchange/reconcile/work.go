@@ -1,0 +1,89 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/provenance"
+)
+
+// lookAtWork brings the submission of an object of a job kind to where the live object says it should be.
+func (r *Reconciler) lookAtWork(ctx context.Context, k key) (again time.Duration, err error) {
+	o, err := r.reads.object(ctx, k)
+	if err != nil {
+		return 0, err
+	}
+	s, err := r.options.Store.Submission(ctx, k.UID)
+	switch {
+	case errors.Is(err, delegation.ErrNotFound):
+		if o == nil || o.Finished || o.Deleting {
+			return 0, nil
+		}
+		return r.firstWork(ctx, *o)
+	case err != nil:
+		return 0, fmt.Errorf("read the submission of %s: %w", k.UID, err)
+	case !s.Open():
+		return 0, nil
+	case o == nil || o.Deleting:
+		return 0, r.endWork(ctx, k.UID, delegation.WorkGone)
+	case o.Finished:
+		return 0, r.endWork(ctx, k.UID, delegation.WorkFinished)
+	}
+	return 0, nil
+}
+
+// endWork closes a submission. Its rows end with their pods.
+func (r *Reconciler) endWork(ctx context.Context, uid string, why delegation.Reason) error {
+	if _, err := r.options.Store.End(ctx, uid, why, r.options.Now()); err != nil {
+		return fmt.Errorf("end the submission of %s: %w", uid, err)
+	}
+	r.options.Metrics.closed(why)
+	return nil
+}
+
+// firstWork judges an object without a submission.
+func (r *Reconciler) firstWork(ctx context.Context, o provenance.Object) (time.Duration, error) {
+	now, ok := r.clock.server()
+	if !ok {
+		return soon, nil
+	}
+	v, err := r.judge(ctx, o.Namespace, func(l provenance.Live, g provenance.Guards) provenance.Verdict {
+		return r.rules.Work(o, l, g)
+	})
+	if errors.Is(err, errClock) {
+		return soon, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	r.options.Metrics.judged(workObject, v)
+	switch v.Outcome {
+	case provenance.Confirmed:
+		return 0, r.submit(ctx, v, now)
+	case provenance.Refused:
+		r.tell(ctx, o.Reference, v)
+		return 0, nil
+	case provenance.NotYet:
+		return soon, nil
+	default:
+		return 0, nil
+	}
+}
+
+// submit confirms a submission, again if it stands already.
+func (r *Reconciler) submit(ctx context.Context, v provenance.Verdict, now time.Time) error {
+	_, err := r.options.Store.Confirm(ctx, delegation.Submission{
+		UID: v.Submission.UID, GroupKind: v.Submission.GroupKind.String(), Cluster: r.options.Cluster,
+		Namespace: v.Submission.Namespace, Name: v.Submission.Name, Submitter: v.Submitter, ViaUID: v.Via,
+		Audiences: slices.Clone(r.options.Audiences), Scopes: slices.Clone(r.options.Scopes),
+		State: delegation.Confirmed, ConfirmedAt: now,
+	})
+	if err != nil {
+		return fmt.Errorf("confirm the submission of %s: %w", v.Submission.UID, err)
+	}
+	return nil
+}
