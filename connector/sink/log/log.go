@@ -10,7 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
 
@@ -49,7 +53,8 @@ func (s *Sink) Deliver(_ context.Context, b sink.Batch) (sink.Report, error) {
 	var lines bytes.Buffer
 	for _, e := range b.Events {
 		if err := json.MarshalWrite(&lines, lineOf(b, e), jsontext.AllowInvalidUTF8(true), json.Deterministic(true)); err != nil {
-			return nil, fmt.Errorf("encode line: %w", err)
+			// It will not be encoded another time either. The encoder's error may quote the event.
+			return nil, sink.Final(sink.Refused, nodebinding.InvalidArgument, errors.New("an event cannot be written as JSON"))
 		}
 		lines.WriteByte('\n')
 	}
@@ -86,7 +91,7 @@ type line struct {
 	Metadata   map[string]string `json:"metadata,omitzero"`
 	Generated  time.Time         `json:"generated,omitzero"`
 	ID         string            `json:"id,omitzero"`
-	Cut        bool              `json:"cut,omitzero"` // something was too long
+	Cut        bool              `json:"cut,omitzero"` // something was left out
 }
 
 func lineOf(b sink.Batch, e *healtheventv1.HealthEvent) line {
@@ -117,7 +122,7 @@ type cutter struct{ cut bool }
 
 func (c *cutter) text(s string) string {
 	if len(s) > maxText {
-		s, c.cut = s[:maxText], true
+		s, c.cut = strings.ToValidUTF8(s[:maxText], ""), true
 	}
 	return token.ReplaceAllLiteralString(s, "[token]")
 }
@@ -145,17 +150,23 @@ func (c *cutter) entities(in []*healtheventv1.Entity) []string {
 	return out
 }
 
+// members shortens a map. Keys that are equal once they are shortened are one key; of their values the first is shown.
 func (c *cutter) members(in map[string]string) map[string]string {
 	if len(in) == 0 {
 		return nil
 	}
 	out := make(map[string]string, min(len(in), maxEntries))
-	for k, v := range in {
+	for _, k := range slices.Sorted(maps.Keys(in)) {
 		if len(out) == maxEntries {
 			c.cut = true
 			break
 		}
-		out[c.text(k)] = c.text(v)
+		key := strings.ToValidUTF8(c.text(k), "\uFFFD")
+		if _, taken := out[key]; taken {
+			c.cut = true
+			continue
+		}
+		out[key] = c.text(in[k])
 	}
 	return out
 }

@@ -110,3 +110,32 @@ func TestABrokenWriterIsTriedAgain(t *testing.T) {
 		t.Error("nothing to write to is taken")
 	}
 }
+
+// TestKeysThatBecomeEqualWhenTheyAreCut has two keys of the metadata differ only behind what is shown of them. A sink that
+// cannot write an event is offered it for ever, and with it holds up the spool.
+func TestKeysThatBecomeEqualWhenTheyAreCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("k", 2047)
+	for name, keys := range map[string][2]string{
+		"within a character":  {long + "é", long + "€"},
+		"behind the bound":    {long + "k1", long + "k2"},
+		"in what is no token": {jwt, jwt + "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			line := deliver(t, sink.NewBatch([]*healtheventv1.HealthEvent{{
+				CheckName: "GpuXid", NodeName: "node-a", Metadata: map[string]string{keys[0]: "1", keys[1]: "2"},
+			}}, sink.Caller{}, nodebinding.NodeLocal, time.Unix(0, 0).UTC()))
+			var read struct {
+				Metadata map[string]string
+				Cut      bool
+			}
+			if err := json.Unmarshal([]byte(line), &read); err != nil {
+				t.Fatal(err)
+			}
+			if len(read.Metadata) != 1 || !read.Cut {
+				t.Errorf("%d entries, cut %t; want one, and that something was left out", len(read.Metadata), read.Cut)
+			}
+		})
+	}
+}
