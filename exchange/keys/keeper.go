@@ -165,13 +165,18 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Signer is what signs now, or mint.ErrKeyMissing.
+// Signer is what signs now, or mint.ErrKeyMissing. Where nothing signs yet because another clock, ahead of ours, has put the first key in
+// place, that key signs: it is published.
 func (k *Keeper) Signer(now time.Time) (*mint.Signer, error) {
 	set := k.current.Load()
 	if set == nil {
 		return nil, mint.ErrKeyMissing
 	}
-	return set.Signer(now)
+	signer, err := set.Signer(now)
+	if err != nil {
+		return set.Signer(now.Add(k.options.Timing.Leeway))
+	}
+	return signer, nil
 }
 
 // Lookup finds a published key.
