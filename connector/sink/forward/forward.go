@@ -3,7 +3,7 @@ package forward
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -94,20 +94,39 @@ func (s *Sink) Deliver(ctx context.Context, b sink.Batch) (sink.Report, error) {
 		return nil, sink.Final(sink.Refused, nodebinding.InvalidArgument, err)
 	}
 	report := sink.Report{}
-	var first error
-	for i, events := range split(b.Events, messageMost) {
-		err := s.send(ctx, partKey(key, i), events)
-		switch e := sink.Classify(err); {
-		case e == nil:
-			report[sink.Written] += len(events)
-		case !e.Final:
-			return report, err // parts that were sent are known by their keys when they are sent again
-		default:
-			report[sink.RefusedByServer] += len(events)
-			first = errors.Join(first, err)
+	err = s.parts(ctx, split(b.Events, messageMost), func(i int) string { return partKey(key, i) }, report)
+	return report, err
+}
+
+// parts sends one part after the other. It stops at an error that passes: parts that were sent are known by their keys when
+// they are sent again. Parts that are refused for good hold up no others.
+func (s *Sink) parts(ctx context.Context, parts [][]*healtheventv1.HealthEvent, key func(int) string, report sink.Report) error {
+	var refused error
+	for i, events := range parts {
+		err := s.part(ctx, key(i), events, report)
+		if e := sink.Classify(err); e != nil && !e.Final {
+			return err
 		}
+		refused = errors.Join(refused, err)
 	}
-	return report, first
+	return refused
+}
+
+// part sends events in one call, and in halves where the other side takes no call of that size. An event that is too large
+// by itself is refused for good: offered again it would hold up its publisher's batches for ever.
+func (s *Sink) part(ctx context.Context, key string, events []*healtheventv1.HealthEvent, report sink.Report) error {
+	err := s.send(ctx, key, events)
+	switch e := sink.Classify(err); {
+	case e == nil:
+		report[sink.Written] += len(events)
+	case e.Reason == sink.TooLarge && len(events) > 1:
+		half := len(events) / 2
+		halves := [][]*healtheventv1.HealthEvent{events[:half], events[half:]}
+		return s.parts(ctx, halves, func(i int) string { return key + "-" + strconv.Itoa(i) }, report)
+	case e.Final:
+		report[sink.RefusedByServer] += len(events)
+	}
+	return err
 }
 
 // send makes one call.
@@ -155,32 +174,5 @@ func (s *Sink) answered(conn *grpc.ClientConn, code codes.Code) {
 	if fresh, err := s.dial(); err == nil {
 		_ = conn.Close()
 		s.conn, s.timeouts = fresh, 0
-	}
-}
-
-// classify says which answers are about the batch and will be the same another time. What is about us, the other side or the
-// way there is tried again: the spool keeps the batch, and dropping it would lose it for a fault that somebody will mend.
-func classify(err error, token string) error {
-	if err == nil {
-		return nil
-	}
-	st := status.Convert(err)
-	code := nodebinding.FromGRPC(uint32(st.Code()))
-	err = fmt.Errorf("the other connector answers %s: %q", st.Code(), redacted(st.Message(), token))
-	switch st.Code() {
-	case codes.Unavailable:
-		return sink.Retry(sink.Unreachable, err)
-	case codes.DeadlineExceeded, codes.Canceled:
-		return sink.Retry(sink.Timeout, err)
-	case codes.ResourceExhausted:
-		return sink.Retry(sink.Busy, err)
-	case codes.Aborted:
-		return sink.Retry(sink.Conflict, err)
-	case codes.Unauthenticated:
-		return sink.Retry(sink.Unauthorized, err)
-	case codes.InvalidArgument, codes.PermissionDenied, codes.FailedPrecondition, codes.OutOfRange, codes.AlreadyExists, codes.NotFound:
-		return sink.Final(sink.Refused, code, err)
-	default: // Internal, Unknown, DataLoss, Unimplemented
-		return sink.Retry(sink.Internal, err)
 	}
 }

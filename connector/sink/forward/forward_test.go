@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -195,6 +196,44 @@ func TestALargeBatchGoesInParts(t *testing.T) {
 	}
 	if parts := split(nil, 10); len(parts) != 1 || len(parts[0]) != 0 {
 		t.Errorf("no events make %v", parts)
+	}
+}
+
+// TestAnEventTooLargeForTheOtherSide meets a connector that takes smaller calls than this one. The node name that is filled in
+// makes a call larger than it came, so that equal limits do not help.
+func TestAnEventTooLargeForTheOtherSide(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	s := newSink(t, Options{Socket: onSocket(t, r, grpc.MaxRecvMsgSize(64<<10))})
+	b := batch("pod", "key", "1", "2", "3", "4", "5")
+	b.Events[2].Message = strings.Repeat("x", 70_000)
+	report, err := s.Deliver(t.Context(), b)
+	if e := sink.Classify(err); e == nil || !e.Final || e.Reason != sink.TooLarge || e.Code != nodebinding.InvalidArgument {
+		t.Errorf("error %+v", e)
+	}
+	if diff := cmp.Diff(sink.Report{sink.Written: 4, sink.RefusedByServer: 1}, report); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	var got []string
+	keys := map[string]bool{}
+	for _, c := range r.got() {
+		got = append(got, c.ids...)
+		keys[c.key[0]] = true
+	}
+	if diff := cmp.Diff([]string{"1", "2", "4", "5"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	calls := len(r.got())
+	if len(keys) != calls {
+		t.Errorf("%d keys in %d calls", len(keys), calls)
+	}
+	if _, err := s.Deliver(t.Context(), b); err == nil {
+		t.Error("accepted the second time")
+	}
+	for _, c := range r.got()[calls:] {
+		if !keys[c.key[0]] {
+			t.Errorf("the repetition has a new key %s", c.key[0])
+		}
 	}
 }
 

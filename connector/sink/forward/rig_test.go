@@ -77,7 +77,7 @@ func serve(t *testing.T, l net.Listener, r *recorder, options ...grpc.ServerOpti
 }
 
 // onSocket serves on a Unix socket and returns its path.
-func onSocket(t *testing.T, r *recorder) string {
+func onSocket(t *testing.T, r *recorder, options ...grpc.ServerOption) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "l") // t.TempDir is too long for a socket's path
 	if err != nil {
@@ -89,7 +89,7 @@ func onSocket(t *testing.T, r *recorder) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve(t, l, r)
+	serve(t, l, r, options...)
 	return path
 }
 
