@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -423,4 +424,12 @@ func TestMetricsAreWellNamed(t *testing.T) {
 			t.Errorf("%s is not ours", f.GetName())
 		}
 	}
+}
+
+func listen(t *testing.T, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 )
 
@@ -18,7 +17,6 @@ const lockName = ".lock"
 // a volume of the exchange's own.
 type Directory struct {
 	dir string
-	mu  sync.Mutex // a lock of the kernel's is the process's, not the goroutine's
 }
 
 // NewDirectory is a shelf in a directory, which it makes if there is none. A directory or file that others may look into, or that is a
@@ -52,8 +50,17 @@ func owned(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// Read reads the directory. It may run beside an update: the ring is written last and whole, after the keys that it names.
+// Read reads the directory, between updates.
 func (d *Directory) Read(context.Context) (State, error) {
+	unlock, err := d.lock(syscall.LOCK_SH)
+	if err != nil {
+		return State{}, err
+	}
+	defer unlock()
+	return d.read()
+}
+
+func (d *Directory) read() (State, error) {
 	if err := d.safe(); err != nil {
 		return State{}, err
 	}
@@ -68,7 +75,7 @@ func (d *Directory) Read(context.Context) (State, error) {
 	return s, nil
 }
 
-// files reads the ring before the keys, so that all that it names are there.
+// files reads what there is.
 func (d *Directory) files() (map[string][]byte, error) {
 	data := map[string][]byte{}
 	entries := []string{ringName, markName}
@@ -110,15 +117,13 @@ func (d *Directory) file(name string) ([]byte, error) {
 }
 
 // Update locks the directory for as long as it takes.
-func (d *Directory) Update(ctx context.Context, change func(State) (State, error)) (State, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	unlock, err := d.lock()
+func (d *Directory) Update(_ context.Context, change func(State) (State, error)) (State, error) {
+	unlock, err := d.lock(syscall.LOCK_EX)
 	if err != nil {
 		return State{}, err
 	}
 	defer unlock()
-	state, err := d.Read(ctx)
+	state, err := d.read()
 	if err != nil {
 		return State{}, err
 	}
@@ -129,12 +134,13 @@ func (d *Directory) Update(ctx context.Context, change func(State) (State, error
 	return next, d.write(state, next)
 }
 
-func (d *Directory) lock() (func(), error) {
+// lock locks the directory, among goroutines and processes alike: each call opens the file anew.
+func (d *Directory) lock(how int) (func(), error) {
 	f, err := os.OpenFile(filepath.Join(d.dir, lockName), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the keys' directory: %w: %w", ErrUnavailable, err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	if err := syscall.Flock(int(f.Fd()), how); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the keys' directory: %w: %w", ErrUnavailable, err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil

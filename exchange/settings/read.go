@@ -98,11 +98,9 @@ func subjects(sec *config.Section, r *grant.Rules) map[string]grant.Attributes {
 	items, _ := sec.Sections("subjects")
 	out := make(map[string]grant.Attributes, len(items))
 	for _, item := range items {
-		if !item.Required("subject", "the submitter's name as in the stamp") {
-			continue
-		}
+		item.Required("subject", "the submitter's name as in the stamp")
 		name := item.Text("subject", "")
-		if _, twice := out[name]; twice {
+		if _, twice := out[name]; twice && name != "" {
 			item.Fault("subject", "stands twice; remove one")
 		}
 		out[name] = grant.Attributes{Source: grant.Configured, Email: item.String("email", ""), Groups: item.Strings("groups", nil, nil)}
@@ -192,7 +190,7 @@ func callout(sec *config.Section, r grant.Rules) Callout {
 		Audience: word(sec, "audience", r.DefaultAudience), CheckRow: sec.Bool("checkRow", true),
 		HeaderPrefix: sec.Text("headerPrefix", wire.DefaultHeaderPrefix),
 	}
-	if !slices.Contains(r.Audiences, c.Audience) {
+	if sec.Has("audience") && !slices.Contains(r.Audiences, c.Audience) {
 		sec.Fault("audience", "must be one of audiences")
 	}
 	if !headerPrefix(c.HeaderPrefix) {
