@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/lanyard-k8s/lanyard/exchange"
+	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
 	"github.com/lanyard-k8s/lanyard/webhook"
 )
 
@@ -23,7 +25,7 @@ func metricsPage(string) ([]byte, error) {
 	}{
 		{"Webhook", func(r prometheus.Registerer) error { _, err := webhook.NewMetrics(r); return err }},
 		{"Connector", connectorMetrics},
-		{"Exchange (being built)", func(r prometheus.Registerer) error { _, err := exchange.NewMetrics(r); return err }},
+		{"Exchange (being built)", exchangeMetrics},
 	} {
 		reg := &catalogue{Registry: prometheus.NewRegistry()}
 		if err := program.register(reg); err != nil {
@@ -37,6 +39,13 @@ func metricsPage(string) ([]byte, error) {
 		writeFamilies(&b, families)
 	}
 	return []byte(b.String()), nil
+}
+
+// exchangeMetrics registers the series of both parts of the exchange.
+func exchangeMetrics(reg prometheus.Registerer) error {
+	_, err := exchange.NewMetrics(reg)
+	_, more := reconcile.NewMetrics(reg)
+	return errors.Join(err, more)
 }
 
 func writeFamilies(b *strings.Builder, families []*dto.MetricFamily) {
@@ -65,7 +74,7 @@ func labelValues(families []*dto.MetricFamily) []string {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if v := "`" + l.GetValue() + "`"; l.Value != nil && !slices.Contains(values[l.GetName()], v) {
+				if v := "`" + l.GetValue() + "`"; l.GetValue() != "" && !slices.Contains(values[l.GetName()], v) {
 					values[l.GetName()] = append(values[l.GetName()], v)
 				}
 			}
