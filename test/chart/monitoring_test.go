@@ -20,7 +20,14 @@ func TestAlertsAndDashboardsNameMetricsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("../../charts/lanyard/files/*")
+	for _, file := range []string{"../../exchange/metrics.go", "../../exchange/reconcile/metrics.go"} { // those that only a running program has
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reference = append(reference, strings.ReplaceAll(string(raw), `"`, "`")...)
+	}
+	files, err := filepath.Glob("../../charts/lanyard/files/*.*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the chart has no files: %v", err)
 	}

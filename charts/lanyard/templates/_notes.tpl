@@ -18,16 +18,15 @@ WARNING: global.platformConnectorAuth.enabled is false. Publishers get no token,
 socket may name any node. This is not a supported production configuration.
 {{ end }}
 {{- include "lanyard.notes.connector" . }}
-{{- if not .Values.exchange.enabled }}
-exchange.enabled is false: no job gets a subject token, and creators are not stamped.
-{{ end }}
+{{- include "lanyard.notes.exchange" . }}
 {{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.apiServerCIDRs) }}
 WARNING: networkPolicy.apiServerCIDRs is empty, so anyone in the cluster may reach the webhook's port, and the connectors may
 reach any address. A forged review earns nothing, but a list of the API servers' addresses keeps strangers out.
 {{ end }}
 {{- if not .Values.certManager.enabled }}
 cert-manager is not used: renew Secret {{ .Values.certs.existingSecret }} and certs.caBundle yourself, in time and together
-{{- if .Values.connector.deployment.enabled }}, and Secret {{ .Values.certs.connectorSecret }}{{ end }}.
+{{- if .Values.connector.deployment.enabled }}, and Secret {{ .Values.certs.connectorSecret }}{{ end }}
+{{- if include "lanyard.exchange.on" . }}, and Secret {{ .Values.certs.exchangeSecret }}{{ end }}.
 {{ end }}
 {{- if ne ($auth.audience | default "") "platform-connector.nvsentinel.nvidia.com" }}{{ if $auth.enabled }}
 The publishers' audience is {{ $auth.audience }}. Changing an audience has an order (connector and publishers): see
@@ -63,5 +62,7 @@ Look around:
   helm -n {{ $ns }} test {{ .Release.Name }}
 {{- end }}
 
-An uninstall keeps the labels of namespaces.
+An uninstall keeps the labels of namespaces
+{{- if and (include "lanyard.exchange.on" .) .Values.exchange.keepData }}, and the exchange's data: Secret lanyard-exchange-keys
+{{- if eq .Values.exchange.store.driver "sqlite" }} and PersistentVolumeClaim lanyard-exchange-store{{ end }}{{ end }}.
 {{- end }}

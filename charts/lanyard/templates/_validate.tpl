@@ -19,6 +19,7 @@ once.
 {{- include "lanyard.validate.kinds" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.admission" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.connector" (dict "all" $all "root" .) -}}
+{{- include "lanyard.validate.exchange" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.certs" (dict "all" $all "root" .) -}}
 {{- if $all.faults -}}
 {{- fail (printf "\n  %s\n" (join "\n  " $all.faults)) -}}
@@ -310,7 +311,7 @@ once.
 {{- $all := .all -}}{{- $v := .root.Values -}}
 {{- include "lanyard.check.bool" (dict "all" $all "at" "certManager.enabled" "value" $v.certManager.enabled) -}}
 {{- if $v.certManager.enabled -}}
-{{- range list "existingSecret" "connectorSecret" "caBundle" -}}
+{{- range list "existingSecret" "connectorSecret" "exchangeSecret" "caBundle" -}}
 {{- if get $v.certs . -}}
 {{- include "lanyard.fault" (dict "all" $all "at" (printf "certs.%s" .) "say" "is only for clusters without cert-manager; set certManager.enabled: false or leave it empty") -}}
 {{- end -}}

@@ -1,0 +1,28 @@
+{{/* What the notes say of managed jobs and the exchange. */}}
+{{- define "lanyard.notes.exchange" -}}
+{{- $v := .Values.exchange }}{{- $ns := .Release.Namespace }}
+{{- if not $v.enabled }}
+exchange.enabled is false: no job gets a subject token, and creators are not stamped.
+{{ else if not (include "lanyard.exchange.on" .) }}
+exchange.replicas is 0: the rules of managed jobs are in force, jobs carry their subject tokens, and no program exchanges them.
+{{ else }}
+The exchange answers at {{ include "lanyard.baseURL" . }}; its tokens name {{ $v.issuer | default (include "lanyard.baseURL" .) }}.
+Admins see and revoke records by kubectl -n {{ $ns }} port-forward deploy/lanyard-exchange 8444, with a token of audience lanyard-admin.
+{{ if and (eq $v.store.driver "sqlite") }}
+Its records are in one file on PersistentVolumeClaim lanyard-exchange-store: one replica, which an upgrade stops first. Use
+exchange.store.driver: postgres where jobs must not wait.
+{{ end }}
+{{- if and .Values.jobs.caConfigMap.manage (not (include "lanyard.exchange.told" . | fromJsonArray)) }}
+WARNING: jobs.namespaces is empty, so the exchange may write ConfigMap {{ .Values.jobs.caConfigMap.name }} nowhere, and jobs do not know its CA certificate.
+Name the managed namespaces there, or set jobs.caConfigMap.manage: false and hand the certificate out yourself.
+{{ end }}
+{{- if and .Values.jobs.baseURL (not $v.issuer) (not .Values.gateway.namespaces) .Values.networkPolicy.enabled }}
+jobs.baseURL is another name than the exchange's Service: name the namespace of what leads there in gateway.namespaces, or the
+network policy keeps it out.
+{{ end }}
+{{- end }}
+{{- if and $v.enabled .Values.admission.policies.enabled }}
+In managed namespaces people cannot exec into pods, forward their ports, add debug containers or change their images; platform
+admins can (no images). Whoever must place suspended Jobs of others, such as Kueue, belongs on templateEditors.
+{{ end }}
+{{- end }}

@@ -1,0 +1,138 @@
+//go:build unix
+
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/lanyard-k8s/lanyard/exchange/settings"
+	"github.com/lanyard-k8s/lanyard/policy"
+)
+
+// exchangeProfiles are the profiles in which the exchange's program is installed.
+func exchangeProfiles(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for name := range profiles(t) {
+		if fileOf(t, name, "lanyard-exchange", "exchange.yaml") != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"exchange", "exchange-postgres"}, names); diff != "" {
+		t.Fatalf("profiles with the exchange (-want +got):\n%s", diff)
+	}
+	return names
+}
+
+// TestTheExchangeTakesItsConfiguration gives the rendered file to the program's own loader.
+func TestTheExchangeTakesItsConfiguration(t *testing.T) {
+	t.Parallel()
+	for _, profile := range exchangeProfiles(t) {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			s, err := settings.Parse(fileOf(t, profile, "lanyard-exchange", "exchange.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Keys.Namespace != Namespace || s.Keys.Secret != "lanyard-exchange-keys" {
+				t.Errorf("the keys are in %s/%s", s.Keys.Namespace, s.Keys.Secret)
+			}
+			if profile == "exchange" && (s.BaseURL != "https://lanyard-exchange."+Namespace+".svc:8443" || s.Rules.Issuer != s.BaseURL || s.Rules.ClientID != "nemo-platform") {
+				t.Errorf("base URL %s, issuer %s, client id %s", s.BaseURL, s.Rules.Issuer, s.Rules.ClientID)
+			}
+			if diff := cmp.Diff([]string{"system:serviceaccount:ci:runner"}, s.Rules.SystemSubjects); profile == "exchange-postgres" && diff != "" {
+				t.Errorf("accounts that may submit (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheExchangeExpectsThePoliciesOfTheChart renders the policies from what the exchange is told of them.
+func TestTheExchangeExpectsThePoliciesOfTheChart(t *testing.T) {
+	t.Parallel()
+	for _, profile := range exchangeProfiles(t) {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			s, err := policy.ReadSettings(fileOf(t, profile, "lanyard-exchange", "policies.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want, got []runtime.Object
+			for _, p := range policy.All(s) {
+				want = append(want, p.Policy, p.Binding)
+			}
+			for _, o := range render(t, profile) {
+				if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
+					got = append(got, decode(t, o))
+				}
+			}
+			byKindAndName(want)
+			byKindAndName(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("policies (-exchange +chart):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWithoutReplicasNothingOfTheProgramIsInstalled holds the rendering to what replicas: 0 says.
+func TestWithoutReplicasNothingOfTheProgramIsInstalled(t *testing.T) {
+	t.Parallel()
+	objects := render(t, "exchange", "--set", "exchange.replicas=0")
+	for _, o := range objects {
+		if strings.HasPrefix(o.GetName(), "lanyard-exchange") || o.GetName() == "lanyard-dashboard-exchange" {
+			t.Errorf("%s %s is rendered", o.GetKind(), o.GetName())
+		}
+	}
+	if find(objects, "ValidatingAdmissionPolicy", policy.JobPods) == nil {
+		t.Error("the rules are not in force")
+	}
+}
+
+// TestTheExchangesData holds what must outlive an upgrade and an uninstall to its promise.
+func TestTheExchangesData(t *testing.T) {
+	t.Parallel()
+	for profile, kept := range map[string]bool{"exchange": true, "exchange-postgres": false} {
+		objects := render(t, profile)
+		secret := find(objects, "Secret", "lanyard-exchange-keys")
+		if secret == nil || secret.Object["data"] != nil || secret.Object["stringData"] != nil {
+			t.Errorf("%s: the keys' Secret holds something, and an upgrade would write over it: %v", profile, secret)
+			continue
+		}
+		if got := secret.GetAnnotations()["helm.sh/resource-policy"] == "keep"; got != kept {
+			t.Errorf("%s: the keys are kept: %v", profile, got)
+		}
+		claim := find(objects, "PersistentVolumeClaim", "lanyard-exchange-store")
+		if (claim != nil) != kept || (kept && claim.GetAnnotations()["helm.sh/resource-policy"] != "keep") {
+			t.Errorf("%s: the volume is %v", profile, claim)
+		}
+		d, ok := decode(t, find(objects, "Deployment", "lanyard-exchange")).(*appsv1.Deployment)
+		if !ok || (d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType) != kept {
+			t.Errorf("%s: a file and a rolling update, or a database and none: %v", profile, d.Spec.Strategy)
+		}
+	}
+}
+
+// TestJobsReachWhatTheyMust reads the network policy of a managed namespace.
+func TestJobsReachWhatTheyMust(t *testing.T) {
+	t.Parallel()
+	for _, o := range render(t, "exchange") {
+		if o.GetKind() != "NetworkPolicy" || o.GetName() != "lanyard-jobs" {
+			continue
+		}
+		p, ok := decode(t, o).(*networkingv1.NetworkPolicy)
+		if !ok || p.Namespace != "training" || len(p.Spec.Egress) != 4 || len(p.Spec.PodSelector.MatchLabels) != 0 {
+			t.Errorf("the policy is %v", p)
+		}
+		return
+	}
+	t.Error("there is none")
+}
