@@ -140,7 +140,10 @@ func TestCustomJobKind(t *testing.T) {
 	if err != nil || got.GetAnnotations()[wire.AnnotationCreatedBy] != alice {
 		t.Errorf("the stamp was not put back: %v (%v)", got, err)
 	}
-	_, err = of(bob).Patch(t.Context(), trainer.GetName(), types.MergePatchType, []byte(`{"spec":{"roles":[{"template":{"spec":{"containers":[{"name":"x","env":[{"name":"NMP_PRINCIPAL"},{"name":"NMP_PRINCIPAL"}]}]}}}]}}`), metav1.PatchOptions{})
+	twice := []byte(`{"spec":{"roles":[{"template":{"spec":{"containers":[{"name":"x","env":[{"name":"NMP_PRINCIPAL"},{"name":"NMP_PRINCIPAL"}]}]}}}]}}`)
+	_, err = of(bob).Patch(t.Context(), trainer.GetName(), types.MergePatchType, twice, metav1.PatchOptions{})
+	refused(t, err, "lanyard-job-templates", alice+", who alone may change what they are made from")
+	_, err = of(alice).Patch(t.Context(), trainer.GetName(), types.MergePatchType, twice, metav1.PatchOptions{})
 	refused(t, err, `"template.validate.lanyard.dev" denied`, "stands more than once")
 	// The status of a custom resource stores no metadata but through its own endpoint, which the policies watch as well.
 	got, err = of(bob).Patch(t.Context(), trainer.GetName(), types.MergePatchType, stampedBy(bob), metav1.PatchOptions{}, "status")
@@ -148,11 +151,14 @@ func TestCustomJobKind(t *testing.T) {
 		t.Errorf("the stamp was changed by way of the status: %v", got.GetAnnotations())
 	}
 
-	pod, err := tryPod(t, acting(t, rest.ImpersonationConfig{UserName: trainerOperator}), namespace, newPod(func(p *corev1.Pod) {
+	owned := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: trainer.GetAPIVersion(), Kind: trainer.GetKind(), Name: trainer.GetName(), UID: trainer.GetUID(), Controller: new(true),
 		}}
-	}))
+	}
+	_, err = tryPod(t, acting(t, rest.ImpersonationConfig{UserName: bob}), namespace, newPod(owned))
+	refused(t, err, "lanyard-job-pods", "as its controller and was not created by the controller of that kind")
+	pod, err := tryPod(t, acting(t, rest.ImpersonationConfig{UserName: trainerOperator}), namespace, newPod(owned))
 	if err != nil {
 		t.Fatal(err)
 	}

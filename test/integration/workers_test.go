@@ -108,6 +108,56 @@ func TestOrphansStay(t *testing.T) {
 	})
 }
 
+// TestOrphansOfACronJobStay has a person run a CronJob by hand and delete it: the garbage collector takes the owner off the
+// job, which goes on. Then the job is deleted in the foreground, for which its pod's reference is what the API server waits.
+func TestOrphansOfACronJobStay(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	alice := editor(t, "alice", namespace)
+	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "yearly"}, Spec: batchv1.CronJobSpec{
+		Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: newJob("").Spec},
+	}}
+	if _, err := alice.BatchV1().CronJobs(namespace).Create(t.Context(), cron, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sh := shellOf(t, "alice", namespace)
+	sh.must(t, "", "create", "job", "by-hand", "--from=cronjob/yearly")
+	identified(t, podOf(t, namespace, "by-hand"), jobController)
+	sh.must(t, "", "delete", "cronjob", "yearly", "--cascade=orphan")
+	jobs := alice.BatchV1().Jobs(namespace)
+	eventually(t, "the job has no owner", func(ctx context.Context) (bool, error) {
+		got, err := jobs.Get(ctx, "by-hand", metav1.GetOptions{})
+		return err == nil && len(got.OwnerReferences) == 0 && got.DeletionTimestamp == nil, err
+	})
+	accepted(t, jobs.Delete(t.Context(), "by-hand", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}))
+	gone(t, namespace, "by-hand", func(ctx context.Context) error {
+		_, err := jobs.Get(ctx, "by-hand", metav1.GetOptions{})
+		return err
+	})
+}
+
+// TestJobsAreScaledAndSuspendedByOthers has a teammate suspend, scale and resume somebody's job, the real controller following,
+// and not change what it runs.
+func TestJobsAreScaledAndSuspendedByOthers(t *testing.T) {
+	t.Parallel()
+	namespace := managed(t)
+	makeJob(t, editor(t, "alice", namespace), namespace, newJob("shared"))
+	podOf(t, namespace, "shared")
+	bob := editor(t, "bob", namespace).BatchV1().Jobs(namespace)
+	patch := func(body string) error {
+		_, err := bob.Patch(t.Context(), "shared", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		return err
+	}
+	accepted(t, patch(`{"spec":{"suspend":true}}`))
+	eventually(t, "the suspended job has no pod", func(ctx context.Context) (bool, error) {
+		list, err := admin(t).CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=shared"})
+		return err == nil && len(list.Items) == 0, err
+	})
+	refused(t, patch(`{"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}}`), "lanyard-job-templates", "alice, who alone may change what they are made from")
+	accepted(t, patch(`{"spec":{"suspend":false,"activeDeadlineSeconds":3600}}`))
+	identified(t, podOf(t, namespace, "shared"), jobController)
+}
+
 // gone waits until a job and its pods are no more.
 func gone(t *testing.T, namespace, job string, get func(context.Context) error) {
 	t.Helper()
