@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 )
 
 // TestTheConnectorsThreatsAreTried holds the rows T1 to T42 of the threat model to tests that exist.
@@ -49,4 +51,27 @@ func testsOfTheTree(t *testing.T) map[string]bool {
 		found[strings.TrimPrefix(strings.TrimSpace(line), "func ")] = true
 	}
 	return found
+}
+
+// TestTheConnectorsPageIsComplete holds docs/connector.md to the rows of the truth table and to the reasons.
+func TestTheConnectorsPageIsComplete(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs/connector.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([0-9]+) \| (socket|deployment)`).FindAllStringSubmatch(string(text), -1)
+	for i, m := range rows {
+		if m[1] != strconv.Itoa(i+1) {
+			t.Errorf("row %d of the truth table is numbered %s", i+1, m[1])
+		}
+	}
+	if len(rows) != 33 {
+		t.Errorf("%d rows, want 33", len(rows))
+	}
+	for _, r := range nodebinding.Reasons() {
+		if !strings.Contains(string(text), "`"+string(r)+"`") {
+			t.Errorf("reason %s is missing", r)
+		}
+	}
 }
