@@ -28,6 +28,7 @@ func run(args []string, s streams) int {
 		previewCommand(s),
 		doctorCommand(s),
 		publishCommand(s),
+		tokenCommand(s),
 		versionCommand(s),
 	)
 	root.SetArgs(args)
