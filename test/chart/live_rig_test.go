@@ -58,7 +58,7 @@ func newRig(t *testing.T, args ...string) *rig {
 	}
 	for _, o := range r.objects {
 		switch o.GetKind() {
-		case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "RoleBinding", "FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+		case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Secret", "FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 			raw, err := o.MarshalJSON()
 			r.must(err)
 			mustCreate(t, c, string(raw))
