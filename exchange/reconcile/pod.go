@@ -151,6 +151,11 @@ func (r *Reconciler) firstSight(ctx context.Context, p *corev1.Pod, name string)
 	row := r.row(p, name, now)
 	switch v.Outcome {
 	case provenance.Confirmed:
+		if known == nil {
+			if err := r.submit(ctx, v, now); err != nil {
+				return 0, err
+			}
+		}
 		return r.confirm(ctx, p, row, v, now)
 	case provenance.Refused:
 		return 0, r.refuse(ctx, p, row, v, now)
@@ -190,12 +195,9 @@ func (r *Reconciler) row(p *corev1.Pod, name string, now time.Time) delegation.R
 	}
 }
 
-// confirm writes submission and row. A pod that has no node yet gets its row as well, pending: it keeps what was judged now, whatever
+// confirm writes the row of a pod whose submission stands. A pod that has no node yet gets its row as well, pending: it keeps what was judged now, whatever
 // happens to the policies while it waits.
 func (r *Reconciler) confirm(ctx context.Context, p *corev1.Pod, row delegation.Row, v provenance.Verdict, now time.Time) (time.Duration, error) {
-	if err := r.submit(ctx, v, now); err != nil {
-		return 0, err
-	}
 	row.SubmissionUID, row.State = v.Submission.UID, delegation.Active
 	if row.NodeName == "" {
 		row.State = delegation.Pending

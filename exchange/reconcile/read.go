@@ -53,7 +53,9 @@ func newReads(config *rest.Config, clock *serverClock) (reads, error) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return clock.wrap(next) })
 	var r reads
 	var errs [3]error
-	typed, err := kubernetes.NewForConfig(c)
+	built := rest.CopyConfig(c)
+	built.ContentType, built.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	typed, err := kubernetes.NewForConfig(built)
 	r.typed, errs[0] = typed, err
 	r.dynamic, errs[1] = dynamic.NewForConfig(c)
 	r.meta, errs[2] = metadata.NewForConfig(c)

@@ -1,0 +1,89 @@
+//go:build unix
+
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+)
+
+// many is how many pods a restart has to judge, in how much time (the bar is five seconds).
+const (
+	many    = 1000
+	atMost  = 5 * time.Second
+	perJob  = 50
+	patient = 5 * time.Minute
+)
+
+// count is how many rows of a state there are.
+func (r *rig) count(state delegation.RowState) int {
+	r.t.Helper()
+	n, after := 0, ""
+	for {
+		rows, err := r.store.Rows(r.t.Context(), delegation.RowQuery{State: state, After: after, Limit: delegation.MaxPage})
+		must(r.t, err)
+		n += len(rows)
+		if len(rows) < delegation.MaxPage {
+			return n
+		}
+		after = rows[len(rows)-1].Name
+	}
+}
+
+// TestAThousandPodsAfterARestart makes the pods while the reconciler is down, and then starts it; and starts it again when all
+// of them have rows.
+func TestAThousandPodsAfterARestart(t *testing.T) {
+	w := theWorld(t)
+	r := w.running(t)
+	ns := w.namespace(t, true, "alice")
+	within(t, 30*time.Second, "what other tests have left is gone", func() bool { return r.count(delegation.Pending) == 0 })
+	r.stop()
+	alice := w.as(t, "alice")
+	for i := range many / perJob {
+		makeJob(t, alice, ns, newJob("wide-"+string(rune('a'+i)), func(j *batchv1.Job) {
+			j.Spec.Parallelism, j.Spec.Completions = new(int32(perJob)), new(int32(perJob))
+		}))
+	}
+	took := within(t, patient, "there are a thousand pods", func() bool {
+		list, err := w.admin.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		return err == nil && len(list.Items) >= many
+	})
+	t.Logf("%d pods were made in %s", many, took.Round(time.Millisecond))
+
+	began := time.Now()
+	r = w.begin(t)
+	within(t, patient, "all of them have rows", func() bool { return r.count(delegation.Pending) >= many })
+	first := time.Since(began)
+	t.Logf("%d new pods have rows after %s", many, first.Round(time.Millisecond))
+	if first > atMost {
+		t.Errorf("%s for %d new pods, want at most %s", first, many, atMost)
+	}
+	r.stop()
+
+	// With rows there, converging is seen by the renewals: every row is due at once.
+	began = time.Now()
+	r = w.begin(t, func(o *reconcile.Options) { o.MaxAge = 72 * time.Hour })
+	due := began.Add(48 * time.Hour)
+	within(t, patient, "all of them are renewed", func() bool {
+		rows, err := r.store.Rows(t.Context(), delegation.RowQuery{State: delegation.Pending, Limit: delegation.MaxPage})
+		must(t, err)
+		n := 0
+		for _, row := range rows {
+			if row.ExpiresAt.After(due) {
+				n++
+			}
+		}
+		return n >= many
+	})
+	again := time.Since(began)
+	t.Logf("%d known pods are renewed after %s", many, again.Round(time.Millisecond))
+	if again > atMost {
+		t.Errorf("%s for %d known pods, want at most %s", again, many, atMost)
+	}
+}
