@@ -89,7 +89,10 @@ export KUBECONFIG=%s     # alice, an editor of gpu-monitors, team-a and elsewher
 alias kubectl=%s
 kubectl get pods,jobs -A
 kubectl get validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations
-curl -s %s | grep ^lanyard_admission`, admin, alice, s.cp.Kubectl(), s.in.Webhook().MetricsURL()))
+curl -s %s | grep ^lanyard_admission
+curl -s %s/metrics | grep ^platform_connector
+%s doctor -n %s     # says what a trial lacks: Services and cert-manager`,
+		admin, alice, s.cp.Kubectl(), s.in.Webhook().MetricsURL(), s.connector.metrics, s.programs["lanyard"], s.in.Namespace()))
 	s.say("Ctrl-C ends it and leaves nothing behind.")
 	<-ctx.Done()
 	return nil
