@@ -32,18 +32,19 @@ func known(method string) bool {
 // door is the one interceptor for unary calls and streams: it denies what is not known and contains panics.
 type door struct {
 	metrics *Metrics
+	seats   seats
 	unary   grpc.UnaryServerInterceptor
 	stream  grpc.StreamServerInterceptor
 }
 
-func newDoor(m *Metrics, log logr.Logger) *door {
+func newDoor(m *Metrics, log logr.Logger, atOnce int64) *door {
 	// The panic's value may hold what a caller sent, so that only its type is shown.
 	contain := recovery.WithRecoveryHandlerContext(func(_ context.Context, p any) error {
 		m.panics.Inc()
 		log.Error(nil, "a call panicked", "type", fmt.Sprintf("%T", p))
 		return status.Error(codes.Internal, "the call could not be handled")
 	})
-	return &door{metrics: m, unary: recovery.UnaryServerInterceptor(contain), stream: recovery.StreamServerInterceptor(contain)}
+	return &door{metrics: m, seats: seats{most: atOnce}, unary: recovery.UnaryServerInterceptor(contain), stream: recovery.StreamServerInterceptor(contain)}
 }
 
 func (d *door) admit(method string) error {
@@ -59,13 +60,20 @@ const bodyIn = 10 * time.Second
 
 // knock is asked before a call's message is read. It turns away what the interceptors would, without waiting for a message
 // that may never end, and gives calls without a near deadline one: a caller that opens a call and never ends its message
-// would hold a stream for ever. Callers that set one, as publishers do, cost nothing. Health watches live on.
+// would hold a stream, and a seat, for ever. Callers that set one, as publishers do, need none. Health watches live on.
 func (d *door) knock(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if err := d.admit(info.FullMethodName); err != nil {
 		return ctx, err
 	}
-	if info.FullMethodName == healthv1.Health_Watch_FullMethodName {
+	switch info.FullMethodName {
+	case healthv1.Health_Watch_FullMethodName:
 		return ctx, nil
+	case healtheventv1.PlatformConnector_HealthEventOccurredV1_FullMethodName:
+		var err error
+		if ctx, err = d.seats.take(ctx); err != nil {
+			d.metrics.batches.WithLabelValues(batchHeldBack).Inc()
+			return ctx, err
+		}
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= bodyIn {
 		return ctx, nil
@@ -80,6 +88,7 @@ func (d *door) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServ
 	if err := d.admit(info.FullMethod); err != nil {
 		return nil, err
 	}
+	arrived(ctx, req)
 	return d.unary(ctx, req, info, h)
 }
 

@@ -121,9 +121,11 @@ type remembering struct {
 	batches []sink.Batch
 	err     error
 	hold    chan struct{}
+	waiting atomic.Int64 // calls of Append
 }
 
 func (r *remembering) Append(ctx context.Context, b sink.Batch) error {
+	r.waiting.Add(1)
 	if r.hold != nil {
 		select {
 		case <-r.hold:
@@ -209,7 +211,7 @@ func start(t testing.TB, role nodebinding.Role, changes ...func(*setup)) *rig {
 			Nodes: fixedNodes{own: ownUID}, Intake: g.intake, Timeout: 4 * time.Second, Metrics: metrics, Recent: NewRecent(), Log: log,
 		},
 		review: tokenreview.Options{Backend: g.backend, Audience: audience, Recorder: metrics, QPS: 1e6, Burst: 1e6},
-		limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second},
+		limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second, Seats: 128},
 		group:  -1,
 	}
 	if role == nodebinding.Socket {

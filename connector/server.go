@@ -29,6 +29,8 @@ type Limits struct {
 	Connections   int64
 	ConnectionAge time.Duration // 0 for never
 	Request       time.Duration
+	// Seats bounds the calls whose messages are on their way, or are large and being worked on.
+	Seats int64
 }
 
 // The server's habits that nobody needs to set.
@@ -74,7 +76,7 @@ type Server struct {
 // NewServer checks that nothing is missing.
 func NewServer(o ServerOptions) (*Server, error) {
 	l := o.Limits
-	if o.Desk == nil || o.Metrics == nil || l.MessageBytes <= 0 || l.HeaderBytes == 0 || l.Streams == 0 || l.Connections <= 0 || l.Request <= 0 {
+	if o.Desk == nil || o.Metrics == nil || l.MessageBytes <= 0 || l.HeaderBytes == 0 || l.Streams == 0 || l.Connections <= 0 || l.Request <= 0 || l.Seats <= 0 {
 		return nil, errors.New("connector: a desk, metrics or a limit is missing")
 	}
 	if o.NewBucket == nil {
@@ -92,7 +94,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 }
 
 func newGRPC(o ServerOptions) *grpc.Server {
-	d, l := newDoor(o.Metrics, o.Log), o.Limits
+	d, l := newDoor(o.Metrics, o.Log, o.Limits.Seats), o.Limits
 	alive := keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveIn, MaxConnectionIdle: idleAfter}
 	if l.ConnectionAge > 0 {
 		// The grace lets every call that has begun come to its end.
