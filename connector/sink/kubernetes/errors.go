@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
 
@@ -30,10 +29,11 @@ func outcomeOf(err error) (sink.Outcome, error) {
 	}
 }
 
-// refusedByPolicy tells a policy's refusal, which is about what was to be written, from a missing right, which somebody
-// will grant.
+// refusedByPolicy tells the refusal of an admission policy or webhook, ours or somebody else's, which is about what was to
+// be written and stays, from a missing right, which somebody will grant.
 func refusedByPolicy(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), wire.PolicyNodeStatus)
+	return apierrors.IsForbidden(err) &&
+		(strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || strings.Contains(err.Error(), "admission webhook"))
 }
 
 // passing is why the API server does not take it now.

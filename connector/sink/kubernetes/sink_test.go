@@ -205,6 +205,8 @@ func TestAnswersOfTheAPIServer(t *testing.T) {
 		"no such node":          {apierrors.NewNotFound(nodes, "node-a"), "", sink.RefusedNode},
 		"an invalid object":     {apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "node-a", nil), "", sink.RefusedByServer},
 		"a policy's refusal":    {apierrors.NewForbidden(nodes, "node-a", errors.New("ValidatingAdmissionPolicy 'lanyard-node-status' denied request")), "", sink.RefusedByServer},
+		"another's policy":      {apierrors.NewForbidden(nodes, "node-a", errors.New("ValidatingAdmissionPolicy 'hands-off' with binding 'hands-off' denied request: no")), "", sink.RefusedByServer},
+		"another's webhook":     {apierrors.NewForbidden(nodes, "node-a", errors.New(`admission webhook "nodes.example.com" denied the request: no`)), "", sink.RefusedByServer},
 		"a missing right":       {apierrors.NewForbidden(nodes, "node-a", errors.New("cannot patch")), sink.Unauthorized, ""},
 		"a token that ended":    {apierrors.NewUnauthorized("no"), sink.Unauthorized, ""},
 		"too many requests":     {apierrors.NewTooManyRequestsError("later"), sink.Busy, ""},
