@@ -85,11 +85,12 @@ func TestA26CopyAPod(t *testing.T) {
 	mallory.create(t, plain, "pods", carried).refused(t, byAudience, "only pods of managed jobs")
 }
 
-// TestA27DebugContainerWithTheJobsProcesses shows the limit: a debug container that shares the process namespace is let in,
-// and no admission sees what it opens below /proc. Whoever may add one is RBAC's to say; the built-in role edit may not.
+// TestA27DebugContainerWithTheJobsProcesses shows the limit: a platform admin's debug container that shares the process
+// namespace is let in, and no admission sees what it opens below /proc. Nobody else may add one, and the built-in role edit
+// gives nobody the right.
 func TestA27DebugContainerWithTheJobsProcesses(t *testing.T) {
 	t.Parallel()
-	documented(t, "**reads the token**", "RBAC on `pods/ephemeralcontainers`")
+	documented(t, "**reads the token**", "`lanyard-managed-pods`", "RBAC on `pods/ephemeralcontainers`")
 	w := redteam(t)
 	name := w.as(attacker).pod(t, managed).name(t)
 	spy := podtest.Container("spy", podtest.Field("targetContainerName", "main"))
@@ -106,20 +107,25 @@ func TestA27DebugContainerWithTheJobsProcesses(t *testing.T) {
 	}
 }
 
-// TestA28Exec shows the limit: exec and attach are no admission of ours, so they get as far as the node, which is not there.
+// TestA28Exec tries every way into a running pod as somebody whom RBAC gives them all. A platform admin gets as far as the node,
+// which is not there.
 func TestA28Exec(t *testing.T) {
 	t.Parallel()
-	documented(t, "**reads the token**", "RBAC on `pods/exec`, `pods/attach`; short, pod-bound tokens")
+	documented(t, "refused, except from platform admins", "`lanyard-pod-access`")
 	w := redteam(t)
 	mallory := w.as(attacker)
 	name := w.as(bystander).pod(t, managed).name(t)
 	for _, sub := range []string{"exec?command=cat&stdout=true&container=main", "attach?stdout=true&container=main"} {
-		a := mallory.do(t.Context(), http.MethodPost, at(managed, "pods")+"/"+name+"/"+sub, nil)
+		mallory.do(t.Context(), http.MethodPost, at(managed, "pods")+"/"+name+"/"+sub, nil).refused(t, byAccess, "is for platform admins")
+		a := w.root().do(t.Context(), http.MethodPost, at(managed, "pods")+"/"+name+"/"+sub, nil)
 		if a.code == http.StatusForbidden || !strings.Contains(a.message, "does not have a host assigned") {
 			t.Errorf("%s is answered with %d (%s), want nothing but the missing node", sub, a.code, a.message)
 		}
 		w.as("nobody").do(t.Context(), http.MethodPost, at(managed, "pods")+"/"+name+"/"+sub, nil).refused(t, "cannot create resource", "pods/")
 	}
+	mallory.do(t.Context(), http.MethodPost, at(managed, "pods")+"/"+name+"/portforward", nil).refused(t, byAccess, "portforward is for platform admins")
+	mallory.do(t.Context(), http.MethodGet, at(managed, "pods")+"/"+name+"/proxy/", nil).refused(t, byAccess, "proxy is for platform admins")
+	mallory.do(t.Context(), http.MethodGet, at(managed, "services")+"/any/proxy/", nil).refused(t, byAccess, "pods behind services")
 }
 
 func TestA29AskTheTokenAPI(t *testing.T) {

@@ -240,15 +240,16 @@ func TestA37MadeBeforeTheRule(t *testing.T) {
 
 func TestA38ChangeTheImage(t *testing.T) {
 	t.Parallel()
-	documented(t, "allowed by Kubernetes; the token stays with the pod", "RBAC")
+	documented(t, "refused", "`lanyard-managed-pods`")
 	mallory := redteam(t).as(attacker)
 	made := mallory.pod(t, managed)
-	stored := mallory.send(t.Context(), http.MethodPatch, at(managed, "pods")+"/"+made.name(t), "application/json-patch+json",
-		[]byte(`[{"op":"replace","path":"/spec/containers/0/image","value":"registry.example/hostile:1"}]`)).accepted(t)
-	if got := holders(stored, jobVolume); !slices.Equal(got, []string{"main"}) {
+	if got := holders(made.accepted(t), jobVolume); !slices.Equal(got, []string{"main"}) {
 		t.Errorf("the containers with the token are %q", got)
 	}
-	// Everything that carries the token is immutable.
+	mallory.send(t.Context(), http.MethodPatch, at(managed, "pods")+"/"+made.name(t), "application/json-patch+json",
+		[]byte(`[{"op":"replace","path":"/spec/containers/0/image","value":"registry.example/hostile:1"}]`)).
+		refused(t, byImage, "images of a pod in a managed namespace never change")
+	// Everything that carries the token is immutable anyway.
 	for path, val := range map[string]string{
 		"/spec/volumes": `[]`, "/spec/containers/0/volumeMounts": `[]`, "/spec/containers/0/env": `[]`, "/spec/serviceAccountName": `"other"`,
 	} {

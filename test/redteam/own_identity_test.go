@@ -31,8 +31,9 @@ func TestOwnOwnerReferences(t *testing.T) {
 		code   int
 		tokens bool
 	}{
-		"a Job":                              {[]object{ref("batch/v1", "Job", true)}, 201, true},
-		"a Job of a version that is unknown": {[]object{ref("batch/v9", "Job", true)}, 201, true},
+		"a Job":                              {[]object{ref("batch/v1", "Job", true)}, 403, false},
+		"a Job of a version that is unknown": {[]object{ref("batch/v9", "Job", true)}, 403, false},
+		"no owner":                           {nil, 201, true},
 		"a Job that does not control":        {[]object{ref("batch/v1", "Job", false), ref("apps/v1", "ReplicaSet", true)}, 201, false},
 		"a Job in small letters":             {[]object{ref("batch/v1", "job", true)}, 201, false},
 		"a group in capitals":                {[]object{ref("Batch/v1", "Job", true)}, 201, false},
@@ -60,8 +61,8 @@ func TestOwnOwnerReferences(t *testing.T) {
 	}
 }
 
-// TestOwnPodOfAnotherPersonsJob shows a limit of this half: a pod that says it is of somebody else's Job is admitted with a
-// token, like any bare pod. The pod's own stamp tells who made it, which is not the Job's controller; the receiver must ask.
+// TestOwnPodOfAnotherPersonsJob forges a pod of somebody else's Job, by owner reference, by labels, and by both, and tries to
+// make one of a bare pod afterwards.
 func TestOwnPodOfAnotherPersonsJob(t *testing.T) {
 	t.Parallel()
 	w := redteam(t)
@@ -69,9 +70,15 @@ func TestOwnPodOfAnotherPersonsJob(t *testing.T) {
 	uid, name := text(theirs, "metadata", "uid"), text(theirs, "metadata", "name")
 	forged := pod(podtest.Label("batch.kubernetes.io/controller-uid", uid), podtest.Label("batch.kubernetes.io/job-name", name))
 	forged.At("metadata")["ownerReferences"] = []any{object{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": true}}
-	stored := w.as(attacker).create(t, managed, "pods", forged).accepted(t)
-	if got := text(stored, "metadata", "annotations", stampKey); got != attacker {
-		t.Errorf("the pod is stamped %q: nothing tells it from the Job's own", got)
+	mallory := w.as(attacker)
+	mallory.create(t, managed, "pods", forged).refused(t, byOwner, "Job "+name+" as its controller")
+	owners := forged.At("metadata")["ownerReferences"]
+	delete(forged.At("metadata"), "ownerReferences")
+	mallory.create(t, managed, "pods", forged).refused(t, byOwner, "batch.kubernetes.io/controller-uid", "that controller did not create it")
+	path := at(managed, "pods") + "/" + mallory.pod(t, managed).name(t)
+	for _, metadata := range []object{{"ownerReferences": owners}, {"labels": object{"batch.kubernetes.io/controller-uid": uid}}, {"labels": object{"job-name": name}}} {
+		mallory.do(t.Context(), http.MethodPatch, path, object{"metadata": metadata}).refused(t, "policy lanyard-owners", "")
+		w.root().do(t.Context(), http.MethodPatch, path, object{"metadata": metadata}).refused(t, "policy lanyard-owners", "")
 	}
 }
 
