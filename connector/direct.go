@@ -5,7 +5,10 @@ import (
 	"errors"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
@@ -14,6 +17,7 @@ import (
 // Bounds of what Direct does for the sinks that nobody waits for.
 const (
 	laneQueue    = 256              // batches that wait in one lane
+	lazyBytes    = 64 << 20         // what waits for one sink, as sent
 	lanes        = 8                // for each sink; one publisher's batches stay in one lane, and so in order
 	lanePatience = 30 * time.Second // how long one batch is tried
 	laneFirst    = 100 * time.Millisecond
@@ -33,8 +37,15 @@ type Direct struct {
 
 // lazy is a sink that nobody waits for.
 type lazy struct {
-	sink  sink.Sink
-	lanes [lanes]chan sink.Batch
+	sink    sink.Sink
+	lanes   [lanes]chan waiting
+	waiting atomic.Int64 // bytes
+}
+
+// waiting is a batch with its size.
+type waiting struct {
+	batch sink.Batch
+	bytes int64
 }
 
 // NewDirect returns an Intake on top of sinks. The timeout bounds one delivery to one sink.
@@ -55,7 +66,7 @@ func NewDirect(sinks []sink.Sink, role nodebinding.Role, timeout time.Duration, 
 		}
 		l := &lazy{sink: s}
 		for i := range l.lanes {
-			l.lanes[i] = make(chan sink.Batch, laneQueue)
+			l.lanes[i] = make(chan waiting, laneQueue)
 		}
 		d.lazy = append(d.lazy, l)
 	}
@@ -109,15 +120,32 @@ func (d *Direct) deliver(ctx context.Context, s sink.Sink, b sink.Batch) (err er
 	return err
 }
 
+// queue lets a batch wait for a sink, unless its lane is full or too much waits for that sink already.
 func (d *Direct) queue(l *lazy, b sink.Batch) {
 	name := string(l.sink.Name())
+	w := waiting{batch: b, bytes: sizeOf(b)}
+	if l.waiting.Add(w.bytes) > lazyBytes {
+		l.waiting.Add(-w.bytes)
+		d.metrics.dropped.WithLabelValues(name).Inc()
+		return
+	}
 	of := maphash.String(d.seed, b.Caller.PodUID+"/"+b.Caller.Username)
 	select {
-	case l.lanes[of%lanes] <- b:
+	case l.lanes[of%lanes] <- w:
 		d.metrics.queued.WithLabelValues(name).Inc()
 	default:
+		l.waiting.Add(-w.bytes)
 		d.metrics.dropped.WithLabelValues(name).Inc()
 	}
+}
+
+// sizeOf is a batch's size as it was sent.
+func sizeOf(b sink.Batch) int64 {
+	n := 0
+	for _, e := range b.Events {
+		n += proto.Size(e)
+	}
+	return int64(n)
 }
 
 // Run serves the sinks that nobody waits for until ctx ends and they have what is queued, or drain has passed.
@@ -137,7 +165,7 @@ func (d *Direct) Run(ctx context.Context, drain time.Duration) error {
 	var workers sync.WaitGroup
 	for _, l := range d.lazy {
 		for _, lane := range l.lanes {
-			workers.Go(func() { d.serve(ctx, hard, l.sink, lane) })
+			workers.Go(func() { d.serve(ctx, hard, l, lane) })
 		}
 	}
 	workers.Wait()
@@ -146,17 +174,19 @@ func (d *Direct) Run(ctx context.Context, drain time.Duration) error {
 }
 
 // serve works off a lane. Once ctx has ended it stops when the lane is empty, and at once when hard has.
-func (d *Direct) serve(ctx, hard context.Context, s sink.Sink, lane chan sink.Batch) {
+func (d *Direct) serve(ctx, hard context.Context, l *lazy, lane chan waiting) {
 	for {
 		select {
-		case b := <-lane:
-			d.insist(hard, s, b)
+		case w := <-lane:
+			d.insist(hard, l.sink, w.batch)
+			l.waiting.Add(-w.bytes)
 			continue
 		default:
 		}
 		select {
-		case b := <-lane:
-			d.insist(hard, s, b)
+		case w := <-lane:
+			d.insist(hard, l.sink, w.batch)
+			l.waiting.Add(-w.bytes)
 		case <-ctx.Done():
 			if len(lane) == 0 || hard.Err() != nil {
 				return

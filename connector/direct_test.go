@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -148,6 +149,29 @@ func TestAFullLaneDropsAndAStuckSinkIsCut(t *testing.T) {
 	must(t, d.Run(ctx, 50*time.Millisecond))
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("stopping took %s", took)
+	}
+}
+
+// TestWhatWaitsInMemoryIsBoundedInBytes queues batches that few in number are large.
+func TestWhatWaitsInMemoryIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	away := errors.New("x")
+	nodes := &outlet{name: sink.Kubernetes, do: func(context.Context, int) error { return sink.Final(sink.Refused, nodebinding.Internal, away) }}
+	d := newDirect(t, nodebinding.Deployment, &outlet{name: sink.Store}, nodes)
+	large := keyed("k")
+	large.Events[0].Message = strings.Repeat("x", 4<<20)
+	for range 20 {
+		must(t, d.Append(t.Context(), large))
+	}
+	dropped := d.metrics.dropped.WithLabelValues(string(sink.Kubernetes))
+	if n := value(t, dropped); n != 5 { // 15 of a little more than 4 MiB fit into 64
+		t.Errorf("%v dropped, want 5", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, d.Run(ctx, time.Second))
+	if left := d.lazy[0].waiting.Load(); left != 0 {
+		t.Errorf("%d bytes are still counted", left)
 	}
 }
 
