@@ -37,7 +37,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	p := &parts{flags: f, cfg: cfg, log: log, reg: reg, metrics: metrics}
 	defer p.close()
 	for _, prepare := range []func(context.Context) error{
-		p.findCluster, p.openKeys, p.openStore, p.identifyCallers, p.openDesk, p.openAdmin, p.observe,
+		p.findCluster, p.openKeys, p.openStore, p.judgePods, p.identifyCallers, p.openDesk, p.openAdmin, p.observe,
 	} {
 		if err := prepare(ctx); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 
 const day = 24 * 60 * 60
 
-// Load reads a file. Faults are of type config.Faults.
+// Load reads a file, and the one of policies that it names. Faults are of type config.Faults.
 func Load(file string) (Settings, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -28,6 +28,11 @@ func Load(file string) (Settings, error) {
 	if err != nil {
 		return Settings{}, fmt.Errorf("%s: %w", file, err)
 	}
+	if s.Reconcile.Enabled() {
+		if s.Reconcile.Policies, err = loadPolicies(s); err != nil {
+			return Settings{}, err
+		}
+	}
 	return s, nil
 }
 
@@ -35,12 +40,13 @@ func Load(file string) (Settings, error) {
 func Parse(raw []byte) (Settings, error) {
 	root := config.Parse(raw)
 	s := Settings{
-		Rules:    rules(root),
-		Replicas: root.Int("replicas", 1, 0, 64),
-		Drain:    seconds(root, "drainSeconds", 20, 6, 600),
-		Admin:    admin(root.Section("admin")),
-		Review:   review(root.Section("review")),
-		Limits:   limits(root.Section("limits")),
+		Rules:     rules(root),
+		Reconcile: reconciling(root.Section("reconcile")),
+		Replicas:  root.Int("replicas", 1, 0, 64),
+		Drain:     seconds(root, "drainSeconds", 20, 6, 600),
+		Admin:     admin(root.Section("admin")),
+		Review:    review(root.Section("review")),
+		Limits:    limits(root.Section("limits")),
 	}
 	s.BaseURL = baseURL(root, s.Rules.Issuer)
 	s.Subjects = subjects(root.Section("claims"), &s.Rules)
@@ -50,6 +56,9 @@ func Parse(raw []byte) (Settings, error) {
 	s.Callout = callout(root.Section("authenticate"), s.Rules)
 	if s.Replicas > 1 && s.Store.Driver == SQLite {
 		root.FaultAt("replicas", "must be 1 with store.driver sqlite: one process alone may use an SQLite database; use postgres")
+	}
+	if s.Replicas > 1 && s.Reconcile.Enabled() && s.Reconcile.Lease == "" {
+		root.FaultAt("reconcile.lease", "must be given with several replicas, of which one at a time judges pods")
 	}
 	if s.Replicas > 1 && s.Keys.Directory != "" {
 		root.FaultAt("replicas", "must be 1 with keys.directory: replicas share their keys in a Secret (keys.secret)")

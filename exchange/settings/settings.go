@@ -7,6 +7,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/exchange/grant"
 	"github.com/lanyard-k8s/lanyard/internal/mint"
+	"github.com/lanyard-k8s/lanyard/policy"
 )
 
 // Settings are a configuration without faults.
@@ -25,6 +26,8 @@ type Settings struct {
 	Admin    Admin
 	Review   Review
 	Limits   Limits
+	// Reconcile is how pods are judged; its zero value means that somebody else writes the rows.
+	Reconcile Reconcile
 	// Replicas is how many processes share the store and the keys.
 	Replicas int64
 	// Drain is how long requests may take to end once the process is told to stop.
@@ -110,4 +113,38 @@ type Limits struct {
 	Hold       time.Duration
 	HeldPerRow int64
 	Held       int64
+}
+
+// Reconcile is how this process judges pods and writes their rows.
+type Reconcile struct {
+	// PoliciesFile holds, as JSON, what the installed policies are made of; Policies is its content. Empty turns reconciling off.
+	PoliciesFile string
+	Policies     policy.Settings
+	// Cluster is stored with submissions, for people.
+	Cluster string
+	// MaxAge is how long a row lives without being renewed, HardCap ends it although its pod runs; zero is never.
+	MaxAge  time.Duration
+	HardCap time.Duration
+	// Retention is how long a submitter's name is kept after the end.
+	Retention time.Duration
+	// LeaseNamespace and Lease name the lease that the leader among several replicas holds; empty is for one replica.
+	LeaseNamespace string
+	Lease          string
+	// CAConfigMap is the ConfigMap that CAFile is kept in, in managed namespaces; empty leaves that to somebody else.
+	CAConfigMap string
+	CAFile      string
+}
+
+// Enabled says whether this process judges pods.
+func (r Reconcile) Enabled() bool { return r.PoliciesFile != "" }
+
+// MarshalLog is what the log is told: everything but what is known of people.
+func (s Settings) MarshalLog() any {
+	type plain Settings // without this method
+	people := len(s.Subjects)
+	s.Subjects = nil
+	return struct {
+		plain
+		People int
+	}{plain(s), people}
 }

@@ -1,7 +1,10 @@
 package settings_test
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,8 +41,9 @@ func TestDefaults(t *testing.T) {
 		Review: settings.Review{
 			Timeout: 2 * time.Second, QPS: 100, Burst: 200, Concurrent: 16, Entries: 16384, FailuresBurst: 20, FailuresPerMinute: 60, WatchPods: true,
 		},
-		Limits:   settings.Limits{Requests: 1024, Hold: 5 * time.Second, HeldPerRow: 2, Held: 256},
-		Replicas: 1, Drain: 20 * time.Second,
+		Limits:    settings.Limits{Requests: 1024, Hold: 5 * time.Second, HeldPerRow: 2, Held: 256},
+		Reconcile: settings.Reconcile{MaxAge: 24 * time.Hour, Retention: 720 * time.Hour},
+		Replicas:  1, Drain: 20 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -89,6 +93,9 @@ func TestFaults(t *testing.T) {
 		"more held":                        {"limits: {held: 257, heldPerPod: 3}", []string{"limits.held", "limits.heldPerPod"}},
 		"a subject twice":                  {"claims: {subjects: [{subject: a}, {subject: a}]}", []string{"claims.subjects[1].subject"}},
 		"a subject without a name":         {"claims: {subjects: [{email: a}]}", []string{"claims.subjects[0].subject"}},
+		"replicas without a lease":         {"replicas: 2\nstore: {driver: postgres, connectionFile: /y}\nreconcile: {policies: /p}", []string{"reconcile.lease"}},
+		"a lease without a namespace":      {"reconcile: {lease: x}", []string{"reconcile.lease"}},
+		"a certificate without a file":     {"reconcile: {caConfigMap: lanyard-ca}", []string{"reconcile.caConfigMap"}},
 		"all at once": {"issuer: http://x\nenabled: 1\nreplicas: 3\nstore: {directory: x}\nkeys: {algorithm: none, secret: a/b}",
 			[]string{"enabled", "issuer", "keys.algorithm", "replicas", "store.directory"}},
 	}
@@ -120,7 +127,44 @@ func TestFaults(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
+	tests := map[string]struct{ policies, want string }{
+		"the same words":        {`{"jobs": true, "jobAudience": "nemo-platform", "kinds": [{"group": "batch", "kind": "Job"}]}`, ""},
+		"another audience":      {`{"jobs": true, "jobAudience": "other", "kinds": [{"group": "batch", "kind": "Job"}]}`, "jobAudience: must be"},
+		"other submitters":      {`{"jobs": true, "jobAudience": "nemo-platform", "submitters": ["x"], "kinds": [{}]}`, "submitters: must be"},
+		"jobs off":              {`{"jobAudience": "nemo-platform"}`, "jobs: must be true"},
+		"a word of a new chart": {`{"more": 1}`, "unknown object member"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for file, text := range map[string]string{"policies.json": tc.policies, "exchange.yaml": least + "reconcile: {policies: " + dir + "/policies.json}"} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := settings.Load(filepath.Join(dir, "exchange.yaml"))
+			if tc.want == "" && (err != nil || len(s.Reconcile.Policies.Kinds) != 1) {
+				t.Errorf("got %v", err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
 	if _, err := settings.Load(t.TempDir() + "/none"); err == nil {
 		t.Error("a file that is not there is read")
+	}
+}
+
+func TestTheLogIsToldNothingOfPeople(t *testing.T) {
+	t.Parallel()
+	s, err := settings.Parse([]byte(least + "claims: {subjects: [{subject: alice, email: alice@example.com}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(s.MarshalLog())
+	if err != nil || strings.Contains(string(text), "alice") || !strings.Contains(string(text), `"People":1`) || !strings.Contains(string(text), "x.example") {
+		t.Errorf("%v: %s", err, text)
 	}
 }

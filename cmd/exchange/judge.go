@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+)
+
+// envPodName is this replica's name in the lease; the host's name where it is not set.
+const envPodName = "POD_NAME"
+
+// judgePods makes the reconciler, which writes the rows and wakes whoever waits for one.
+func (p *parts) judgePods(context.Context) error {
+	r := p.cfg.Reconcile
+	if !r.Enabled() {
+		p.log.Info("reconcile.policies names no file: this process judges no pods, and somebody else must write the rows", "warning", true)
+		return nil
+	}
+	metrics, err := reconcile.NewMetrics(p.reg)
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	o := reconcile.Options{
+		Config: p.cluster, Store: p.store, Settings: r.Policies,
+		IssuedAudience: p.cfg.Rules.DefaultAudience, Audiences: p.cfg.Rules.Audiences, Scopes: p.cfg.Rules.Scopes, Cluster: r.Cluster,
+		MaxAge: r.MaxAge, HardCap: r.HardCap, Retention: r.Retention, Waker: p.room, Metrics: metrics, Log: p.log.WithName("reconcile"),
+	}
+	if r.Lease != "" {
+		if o.Lease, err = lease(r.LeaseNamespace, r.Lease); err != nil {
+			return err
+		}
+	}
+	if r.CAConfigMap != "" {
+		o.CA = &reconcile.CA{ConfigMap: r.CAConfigMap, Read: func() ([]byte, error) { return os.ReadFile(r.CAFile) }}
+	}
+	judge, err := reconcile.New(o)
+	if err != nil {
+		return err
+	}
+	p.task("reconciler", judge.Run)
+	return nil
+}
+
+func lease(namespace, name string) (*reconcile.Lease, error) {
+	identity := os.Getenv(envPodName)
+	if identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("find this replica's name: %w", err)
+		}
+		identity = host
+	}
+	return &reconcile.Lease{Namespace: namespace, Name: name, Identity: identity}, nil
+}
