@@ -7,6 +7,6 @@
 // API server; whoever puts this sink to use there makes sure first that the policy is in force (connector.Fence tries it).
 //
 // When a node has been written to as often as it may be in a minute, the batch is to be offered again: a condition that
-// is late is better than one that is lost. The last quarter of the writes is for verified callers, whom a flood of others must
-// not silence. An Event beyond its bound is dropped and counted.
+// is late is better than one that is lost. An Event beyond its bound is dropped and counted, and so is a condition of a new
+// type beyond theirs. The last quarter of each bound is for verified callers, whom a flood of others must not silence.
 package kubernetes

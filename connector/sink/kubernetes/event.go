@@ -36,11 +36,11 @@ type happening struct {
 }
 
 // record writes Events, one call for those that are the same, and returns what became of those that were not written.
-func (s *Sink) record(ctx context.Context, n *node, events []conditions.Event) (map[int]sink.Outcome, error) {
+func (s *Sink) record(ctx context.Context, n *node, events []conditions.Event, verified bool) (map[int]sink.Outcome, error) {
 	missed := map[int]sink.Outcome{}
 	for _, h := range together(n, events) {
 		o := sink.Outcome("")
-		if !n.events.take(s.o.Now(), s.o.Events, true) {
+		if !n.events.take(s.o.Now(), s.o.Events, verified) {
 			o = sink.RefusedRate
 		} else {
 			var passes error
@@ -159,17 +159,23 @@ func (n *node) note(name string, count int32) {
 // window counts what happened within the last minute.
 type window struct{ at []time.Time }
 
-// take says whether one more may happen, and counts it. The last quarter of the most is for verified callers.
+// take says whether one more may happen, and counts it.
 func (w *window) take(now time.Time, most int, verified bool) bool {
 	for len(w.at) > 0 && now.Sub(w.at[0]) >= time.Minute {
 		w.at = w.at[1:]
 	}
-	if !verified {
-		most -= most / 4
-	}
-	if len(w.at) >= most {
+	if len(w.at) >= open(most, verified) {
 		return false
 	}
 	w.at = append(w.at, now)
 	return true
+}
+
+// open is what of a bound is open to a caller: the last quarter is for those that are verified, whom a flood of others must
+// not silence.
+func open(most int, verified bool) int {
+	if verified {
+		return most
+	}
+	return most - most/4
 }

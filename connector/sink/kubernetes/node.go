@@ -87,14 +87,15 @@ func (s *Sink) forget() {
 // write brings the node's conditions to what the events ask for. It reads the node, unless what it knows already is fresh,
 // and writes only when something changes.
 func (s *Sink) write(ctx context.Context, n *node, events []*healtheventv1.HealthEvent, verified bool) (conditions.Plan, error) {
-	now := s.o.Now()
+	now, rules := s.o.Now(), s.rules
+	rules.Most = open(rules.Most, verified)
 	for range conflictsMost {
 		if now.Sub(n.read) >= knownFor {
 			if err := s.readNode(ctx, n); err != nil {
 				return conditions.Plan{}, err
 			}
 		}
-		plan := conditions.Decide(s.rules, n.conditions, events, now)
+		plan := conditions.Decide(rules, n.conditions, events, now)
 		if len(plan.Conditions) == 0 {
 			return plan, nil
 		}

@@ -139,7 +139,7 @@ func (s *Sink) deliver(ctx context.Context, g *group, verified bool, report sink
 	} else if passes != nil {
 		return passes
 	}
-	missed, err := s.record(ctx, n, plan.Events)
+	missed, err := s.record(ctx, n, plan.Events, verified)
 	if err != nil {
 		return err
 	}

@@ -177,6 +177,29 @@ func TestRepeatedEventsAreCounted(t *testing.T) {
 	})
 }
 
+// TestTheLastConditionsAndEventsAreForVerifiedCallers floods a node with checks that nobody knows, from nobody.
+func TestTheLastConditionsAndEventsAreForVerifiedCallers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, "node-a")
+	check := func(i int) *healtheventv1.HealthEvent {
+		e := fatal("node-a", "0")
+		e.CheckName = fmt.Sprint("Check", i)
+		return e
+	}
+	var flood, real, talk []*healtheventv1.HealthEvent
+	for i := range 70 {
+		flood = append(flood, check(i))
+		talk = append(talk, warning("node-a", fmt.Sprint("text ", i)))
+	}
+	deliver(t, r, batch("", flood...), sink.Report{sink.Written: 48, sink.RefusedConditions: 22})
+	for i := range 20 {
+		real = append(real, check(100+i))
+	}
+	deliver(t, r, batch(verified, real...), sink.Report{sink.Written: 16, sink.RefusedConditions: 4})
+	deliver(t, r, batch("", talk[:20]...), sink.Report{sink.Written: 12, sink.RefusedRate: 8})
+	deliver(t, r, batch(verified, talk[20:30]...), sink.Report{sink.Written: 4, sink.RefusedRate: 6})
+}
+
 func TestEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, "node-a")
