@@ -18,6 +18,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -123,8 +124,27 @@ func (h *house) pod(name string) *corev1.Pod {
 	return pod
 }
 
+// tokenOf requests the subject token of a pod, as its kubelet does; the API server's picture of which pod is on which node may be late.
+func tokenOf(t *testing.T, kubelet kubernetes.Interface, namespace string, pod *corev1.Pod) string {
+	t.Helper()
+	var got string
+	within(t, 10*time.Second, "the kubelet gets a token", func() bool {
+		var err error
+		got, err = request(t, kubelet, namespace, pod.Spec.ServiceAccountName, pod, wire.DefaultJobAudience)
+		return err == nil
+	})
+	return got
+}
+
 // token requests a token of an account of a namespace for a pod; nil is for none.
 func (w *world) token(t *testing.T, namespace, account string, pod *corev1.Pod, audience string) string {
+	t.Helper()
+	got, err := request(t, w.admin, namespace, account, pod, audience)
+	must(t, err)
+	return got
+}
+
+func request(t *testing.T, client kubernetes.Interface, namespace, account string, pod *corev1.Pod, audience string) (string, error) {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
 	if audience == "" {
@@ -133,9 +153,11 @@ func (w *world) token(t *testing.T, namespace, account string, pod *corev1.Pod, 
 	if pod != nil {
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 	}
-	answer, err := w.admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
-	must(t, err)
-	return answer.Status.Token
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return answer.Status.Token, nil
 }
 
 // subject is a pod's subject token.

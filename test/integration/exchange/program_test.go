@@ -44,8 +44,8 @@ type running struct {
 	process              *process.Process
 }
 
-// start runs the program on the house's database, which it takes over, with its keys in a Secret.
-func (h *house) start() *running {
+// start runs the program on the house's database, which it takes over, with its keys in a Secret and settings added to the least.
+func (h *house) start(more string) *running {
 	h.t.Helper()
 	dir := h.t.TempDir()
 	pair, err := certs.SelfSigned(time.Now(), "127.0.0.1")
@@ -64,7 +64,7 @@ func (h *house) start() *running {
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}},
 	}
 	h.t.Cleanup(r.client.CloseIdleConnections)
-	config := fmt.Sprintf("issuer: %s\nkeys: {secret: %s/%s}\nstore: {directory: %s}\n", r.base, system, keySecret, h.moved())
+	config := fmt.Sprintf("issuer: %s\nkeys: {secret: %s/%s}\nstore: {directory: %s}\n%s\n", r.base, system, keySecret, h.moved(), more)
 	must(h.t, os.WriteFile(dir+"/exchange.yaml", []byte(config), 0o600))
 	r.process, err = h.StartProcess("exchange-"+h.namespace, h.program, "--config", dir+"/exchange.yaml", "--kubeconfig", h.kubeconfig, "--tls-cert-dir", dir+"/tls",
 		"--listen", r.base[len("https://"):], "--admin-listen", r.admin[len("http://"):], "--metrics-listen", r.metrics[len("http://"):], "--drain-delay", "0s", "--log-level", "debug")
@@ -107,7 +107,7 @@ func TestAPlainClient(t *testing.T) {
 	h.secret()
 	pod := h.pod("train")
 	h.delegated(pod)
-	r := h.start()
+	r := h.start("")
 	oidc, _ := r.get(t, "/apis/auth/discovery").body["oidc"].(map[string]any)
 	endpoint, _ := oidc["workload_token_endpoint"].(string)
 	clientID, _ := oidc["workload_client_id"].(string)
