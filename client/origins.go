@@ -3,7 +3,9 @@ package client
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/lanyard-k8s/lanyard/client/internal/reach"
@@ -33,4 +35,8 @@ func newOrigins(list []string) (origins, error) {
 func (o origins) has(u *url.URL) bool {
 	origin, err := reach.Origin(u)
 	return err == nil && o[origin]
+}
+
+func (o origins) format(f fmt.State) {
+	_, _ = fmt.Fprintf(f, "access tokens for %s", strings.Join(slices.Sorted(maps.Keys(o)), ", "))
 }

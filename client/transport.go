@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -49,6 +50,9 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	_ = resp.Body.Close()
 	return t.next.RoundTrip(bearing(r, fresh, body))
 }
+
+// Format prints where tokens go, whatever the verb.
+func (t *roundTripper) Format(f fmt.State, _ rune) { t.to.format(f) }
 
 // bearing is the request with a token.
 func bearing(r *http.Request, h held, body io.ReadCloser) *http.Request {
@@ -108,6 +112,9 @@ func (c rpcCredentials) GetRequestMetadata(ctx context.Context, uri ...string) (
 		return nil, status.Error(codes.Unauthenticated, err.Error())
 	}
 }
+
+// Format prints where tokens go, whatever the verb.
+func (c rpcCredentials) Format(f fmt.State, _ rune) { c.to.format(f) }
 
 // RequireTransportSecurity keeps gRPC from using these credentials on a connection in clear text.
 func (rpcCredentials) RequireTransportSecurity() bool { return true }

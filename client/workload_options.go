@@ -34,7 +34,8 @@ type WorkloadOptions struct {
 	Patience time.Duration
 	// Transport carries discovery and exchange, in place of one made for CAFile.
 	Transport http.RoundTripper
-	// Failed is told of exchanges that failed. The error holds no token. It may be nil and must not block.
+	// Failed is told of exchanges that failed. The error holds no token. It may be nil, must not block, and may be
+	// called by several goroutines.
 	Failed func(error)
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,14 +153,14 @@ func TestOneExchangeForManyCallers(t *testing.T) {
 func TestAFailedRefreshKeepsTheToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var failed int
+		var failed atomic.Int32
 		p := &platform{token: func(n int, _ url.Values) answer {
 			if n == 1 {
 				return granted(n, 300)
 			}
 			return answer{err: errors.New("no route")}
 		}}
-		w := p.workload(t, func(o *client.WorkloadOptions) { o.Failed = func(error) { failed++ } })
+		w := p.workload(t, func(o *client.WorkloadOptions) { o.Failed = func(error) { failed.Add(1) } })
 		defer w.Close()
 		start := time.Now()
 		holds(t, w, 1)
@@ -168,8 +169,8 @@ func TestAFailedRefreshKeepsTheToken(t *testing.T) {
 			holds(t, w, 1)
 		}
 		synctest.Wait()
-		if failed != p.exchanges()-1 || failed < 4 || failed > 9 {
-			t.Errorf("%d failures told in a minute, %d exchanges", failed, p.exchanges())
+		if n := int(failed.Load()); n != p.exchanges()-1 || n < 4 || n > 9 {
+			t.Errorf("%d failures told in a minute, %d exchanges", n, p.exchanges())
 		}
 		for i := 2; i < len(p.times)-1; i++ { // the pauses grow: from a half of 2^n to all of it
 			pause, least := p.times[i].Sub(p.times[i-1]), min(time.Second<<(i-2), 30*time.Second)/2
