@@ -12,6 +12,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/connector/config"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/exchange/settings"
 	faults "github.com/lanyard-k8s/lanyard/internal/config"
 )
 
@@ -93,5 +94,9 @@ func TestTheSchemaKnowsTheSettings(t *testing.T) {
 		if _, err := config.ParseSettings([]byte(data["settings.yaml"].(string)), process.Role); err != nil {
 			t.Errorf("%s: %v", configMap, err)
 		}
+	}
+	data, _ := find(objects, "ConfigMap", "lanyard-exchange").Object["data"].(map[string]any)
+	if _, err := settings.Parse([]byte(data["exchange.yaml"].(string))); err != nil {
+		t.Errorf("the exchange: %v", err)
 	}
 }

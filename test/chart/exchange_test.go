@@ -3,6 +3,8 @@
 package chart
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,21 +34,38 @@ func exchangeProfiles(t *testing.T) []string {
 	return names
 }
 
+// loaded has the program's own loader read both rendered files.
+func loaded(t *testing.T, profile string) settings.Settings {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range []string{"exchange.yaml", "policies.json"} {
+		text := strings.ReplaceAll(string(fileOf(t, profile, "lanyard-exchange", file)), "/etc/lanyard/config", dir)
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := settings.Load(filepath.Join(dir, "exchange.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestTheExchangeTakesItsConfiguration gives the rendered file to the program's own loader.
 func TestTheExchangeTakesItsConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, profile := range exchangeProfiles(t) {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			s, err := settings.Parse(fileOf(t, profile, "lanyard-exchange", "exchange.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := loaded(t, profile)
 			if s.Keys.Namespace != Namespace || s.Keys.Secret != "lanyard-exchange-keys" {
 				t.Errorf("the keys are in %s/%s", s.Keys.Namespace, s.Keys.Secret)
 			}
 			if profile == "exchange" && (s.BaseURL != "https://lanyard-exchange."+Namespace+".svc:8443" || s.Rules.Issuer != s.BaseURL || s.Rules.ClientID != "nemo-platform") {
 				t.Errorf("base URL %s, issuer %s, client id %s", s.BaseURL, s.Rules.Issuer, s.Rules.ClientID)
+			}
+			if r := s.Reconcile; !r.Enabled() || (r.Lease != "") != (s.Store.Driver == settings.Postgres) || (r.CAConfigMap != "") != (profile == "exchange") {
+				t.Errorf("the reconciler's lease is %q, its ConfigMap %q", r.Lease, r.CAConfigMap)
 			}
 			if diff := cmp.Diff([]string{"system:serviceaccount:ci:runner"}, s.Rules.SystemSubjects); profile == "exchange-postgres" && diff != "" {
 				t.Errorf("accounts that may submit (-want +got):\n%s", diff)
@@ -61,10 +80,7 @@ func TestTheExchangeExpectsThePoliciesOfTheChart(t *testing.T) {
 	for _, profile := range exchangeProfiles(t) {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			s, err := policy.ReadSettings(fileOf(t, profile, "lanyard-exchange", "policies.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := loaded(t, profile).Reconcile.Policies
 			var want, got []runtime.Object
 			for _, p := range policy.All(s) {
 				want = append(want, p.Policy, p.Binding)

@@ -74,7 +74,22 @@ func TestNotes(t *testing.T) {
 			want: []string{"the Deployment always\nenforces", "lists bundled monitors: system:serviceaccount:lanyard:csp-health-monitor"}, wantNot: []string{"goes with the pod", "Beside a running"},
 		},
 		"node binding in audit": {args: []string{"-f", "testdata/profiles/audit.yaml"}, want: []string{"Node binding is in mode audit"}},
-		"policies off":          {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
+		"the exchange": {
+			args: []string{"-f", "testdata/profiles/exchange.yaml"},
+			want: []string{
+				"The exchange answers at https://lanyard-exchange.lanyard.svc:8443", "port-forward deploy/lanyard-exchange 8444",
+				"PersistentVolumeClaim lanyard-exchange-store: one replica", "Secret lanyard-exchange-keys and PersistentVolumeClaim", "cannot exec into pods",
+			},
+			wantNot: []string{"exchange.replicas is 0", "jobs.namespaces is empty"},
+		},
+		"the exchange on a database, known by another name": {
+			args:    []string{"-f", "testdata/profiles/exchange-postgres.yaml", "--set", "exchange.issuer="},
+			want:    []string{"its tokens name https://auth.example.com", "name the namespace of what leads there in gateway.namespaces"},
+			wantNot: []string{"PersistentVolumeClaim", "jobs.namespaces is empty", "Secret lanyard-exchange-keys"},
+		},
+		"the exchange may write nowhere": {args: []string{"--set", "exchange.replicas=1"}, want: []string{"WARNING: jobs.namespaces is empty"}},
+		"the rules without the program":  {want: []string{"exchange.replicas is 0", "templateEditors"}},
+		"policies off":                   {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -46,6 +46,18 @@ app.kubernetes.io/component: exchange
 {{- with $v.store.connectionSecret.listenKey }}{{ $_ := set $store "listenConnectionFile" (printf "/var/run/secrets/lanyard/store/%s" .) }}{{ end }}
 {{- end }}
 {{- $_ := set $config "store" $store }}
+{{- $reconcile := dict "policies" "/etc/lanyard/config/policies.json" }}
+{{- with $v.reconcile.cluster }}{{ $_ := set $reconcile "cluster" . }}{{ end }}
+{{- range list "maxAgeSeconds" "hardCapSeconds" "retentionSeconds" }}{{ $_ := set $reconcile . (int64 (get $v.reconcile .)) }}{{ end }}
+{{- if eq $v.store.driver "postgres" }}
+{{- /* Even one replica overlaps with its successor during an upgrade. A file has one process at a time. */}}
+{{- $_ := set $reconcile "lease" (printf "%s/lanyard-exchange" .Release.Namespace) }}
+{{- end }}
+{{- if .Values.jobs.caConfigMap.manage }}
+{{- $_ := set $reconcile "caConfigMap" .Values.jobs.caConfigMap.name }}
+{{- $_ := set $reconcile "caFile" "/etc/lanyard/tls/ca.crt" }}
+{{- end }}
+{{- $_ := set $config "reconcile" $reconcile }}
 {{- $claims := dict "email" $v.claims.email "groups" $v.claims.groups }}
 {{- with $v.claims.subjects }}{{ $_ := set $claims "subjects" . }}{{ end }}
 {{- $_ := set $config "claims" $claims }}
