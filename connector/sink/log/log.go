@@ -25,10 +25,12 @@ import (
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
 
-// Bounds of a line. A container runtime splits lines of more than 16 KiB.
+// Bounds of a line. A container runtime splits lines of more than 16 KiB, and what follows the split, which a publisher could
+// choose, would look like a line of its own.
 const (
-	maxText    = 2048 // bytes of one string
-	maxEntries = 16   // of each list and map
+	maxText    = 2048     // bytes of one string
+	maxEntries = 16       // of each list and map
+	maxTexts   = 12 << 10 // bytes of all strings of an event, as they stand in the line
 )
 
 // Sink writes to one writer.
@@ -95,14 +97,14 @@ type line struct {
 }
 
 func lineOf(b sink.Batch, e *healtheventv1.HealthEvent) line {
-	var c cutter
+	c := cutter{left: maxTexts}
 	l := line{
 		Time: b.Received, Message: "health event", Scope: string(b.Scope), Degraded: b.Degraded, Caller: b.Caller.Username,
 		Pod: b.Caller.PodName, PodUID: b.Caller.PodUID, Credential: b.Caller.CredentialID, Key: c.text(b.Key),
-		Node: c.text(e.GetNodeName()), Agent: c.text(e.GetAgent()), Component: c.text(e.GetComponentClass()),
+		ID: c.text(e.GetId()), Node: c.text(e.GetNodeName()), Agent: c.text(e.GetAgent()), Component: c.text(e.GetComponentClass()),
 		Check: c.text(e.GetCheckName()), Fatal: e.GetIsFatal(), Healthy: e.GetIsHealthy(), Text: c.text(e.GetMessage()),
 		Action: c.action(e), Codes: c.list(e.GetErrorCode()), Entities: c.entities(e.GetEntitiesImpacted()),
-		Metadata: c.members(e.GetMetadata()), ID: c.text(e.GetId()),
+		Metadata: c.members(e.GetMetadata()),
 	}
 	if e.GetProcessingStrategy() != healtheventv1.ProcessingStrategy_UNSPECIFIED {
 		l.Strategy = e.GetProcessingStrategy().String()
@@ -118,13 +120,34 @@ func lineOf(b sink.Batch, e *healtheventv1.HealthEvent) line {
 var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}(\.[A-Za-z0-9_-]*)*`)
 
 // cutter shortens what is long and remembers that it did.
-type cutter struct{ cut bool }
+type cutter struct {
+	left int // of maxTexts
+	cut  bool
+}
 
 func (c *cutter) text(s string) string {
-	if len(s) > maxText {
-		s, c.cut = strings.ToValidUTF8(s[:maxText], ""), true
+	s = c.first(s, maxText)
+	s = token.ReplaceAllLiteralString(s, "[token]")
+	if quotedSize(s) > c.left {
+		s = c.first(s, c.left/6) // the most that a byte grows to
 	}
-	return token.ReplaceAllLiteralString(s, "[token]")
+	c.left -= quotedSize(s)
+	return s
+}
+
+// first is as much of a string as so many bytes hold.
+func (c *cutter) first(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	c.cut = true
+	return strings.ToValidUTF8(s[:most], "")
+}
+
+// quotedSize is how long a string is in JSON, its quotes left aside.
+func quotedSize(s string) int {
+	quoted, _ := jsontext.AppendQuote(nil, s)
+	return len(quoted) - 2
 }
 
 func (c *cutter) list(in []string) []string {

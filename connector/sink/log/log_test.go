@@ -139,3 +139,27 @@ func TestKeysThatBecomeEqualWhenTheyAreCut(t *testing.T) {
 		})
 	}
 }
+
+// TestALineIsNotSplit makes every part of an event as long as it can be, of characters that grow.
+func TestALineIsNotSplit(t *testing.T) {
+	t.Parallel()
+	for name, letter := range map[string]string{"plain": "x", "escaped": "\x01", "of several bytes": "\u20ac"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			long := strings.Repeat(letter, 5000)
+			e := &healtheventv1.HealthEvent{
+				Agent: long, ComponentClass: long, CheckName: long, NodeName: long, Message: long, Id: long, Metadata: map[string]string{},
+				CustomRecommendedAction: long, RecommendedAction: healtheventv1.RecommendedAction_CUSTOM,
+			}
+			for i := range 50 {
+				e.ErrorCode = append(e.ErrorCode, long)
+				e.EntitiesImpacted = append(e.EntitiesImpacted, &healtheventv1.Entity{EntityType: long, EntityValue: long})
+				e.Metadata[strings.Repeat(letter, i)] = long
+			}
+			line := deliver(t, sink.NewBatch([]*healtheventv1.HealthEvent{e}, sink.Caller{Username: strings.Repeat("u", 340)}, nodebinding.NodeLocal, time.Unix(0, 0).UTC()))
+			if len(line) > 16<<10 || !json.Valid([]byte(line)) || !strings.Contains(line, `"cut":true`) {
+				t.Errorf("%d bytes, valid %t", len(line), json.Valid([]byte(line)))
+			}
+		})
+	}
+}
