@@ -97,6 +97,7 @@ func (r *Reconciler) happen(ctx context.Context, h happening) {
 // guardChanged tells of policies that are out of order, or in order again.
 func (r *Reconciler) guardChanged(before, now standing) {
 	r.options.Metrics.stands(now)
+	r.nudge() // a worker may have seen it first
 	if before.state == "" && now.state == InOrder {
 		r.options.Log.Info("policies are in order", keyEpoch, now.epoch)
 		return

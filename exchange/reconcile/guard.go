@@ -44,11 +44,7 @@ type guard struct {
 
 	last atomic.Pointer[standing]
 
-	mu      sync.Mutex
-	running *check
-	waiting *check
-	base    context.Context // of the leader's term: looks end with it
-	looks   sync.WaitGroup
+	looks flights[struct{}, standing]
 }
 
 // standing is what one check found. It is not changed afterwards.
@@ -68,47 +64,9 @@ func (s standing) guards(namespace string) provenance.Guards {
 	}
 }
 
-// check is one look that several may wait for.
-type check struct {
-	done  chan struct{}
-	found standing
-	err   error
-}
-
-// fresh is a look that began after the call. Those who ask while one is under way share the next.
+// fresh is a look that began after the call.
 func (g *guard) fresh(ctx context.Context) (standing, error) {
-	g.mu.Lock()
-	c := g.waiting
-	if c == nil {
-		c = &check{done: make(chan struct{})}
-		if g.running != nil {
-			g.waiting = c
-		} else {
-			g.running = c
-			g.looks.Go(func() { g.look(g.base, c) })
-		}
-	}
-	g.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.found, c.err
-	case <-ctx.Done():
-		return standing{}, ctx.Err()
-	}
-}
-
-// look does the check, and then the one that others wait for meanwhile.
-func (g *guard) look(ctx context.Context, c *check) {
-	for c != nil {
-		limited, cancel := context.WithTimeout(ctx, callTimeout)
-		c.found, c.err = g.inspect(limited)
-		cancel()
-		close(c.done)
-		g.mu.Lock()
-		c, g.waiting = g.waiting, nil
-		g.running = c
-		g.mu.Unlock()
-	}
+	return g.looks.fresh(ctx, struct{}{}, func(ctx context.Context, _ struct{}) (standing, error) { return g.inspect(ctx) })
 }
 
 // load takes over what the store remembers; a new leader begins with it.
@@ -119,9 +77,7 @@ func (g *guard) load(ctx context.Context) error {
 	}
 	g.one.Lock()
 	defer g.one.Unlock()
-	g.mu.Lock()
-	g.base = ctx
-	g.mu.Unlock()
+	g.looks.begin(ctx)
 	g.now = standing{epoch: saved.Epoch, seen: maps.Clone(saved.Policies)}
 	return nil
 }
@@ -266,4 +222,10 @@ func (g *guard) manages(namespace string) bool {
 	}
 	_, ok := s.managed[namespace]
 	return ok
+}
+
+// inOrder says whether the policies were in order at the last look.
+func (g *guard) inOrder() bool {
+	s := g.last.Load()
+	return s != nil && s.state == InOrder
 }

@@ -66,12 +66,13 @@ func (r *Reconciler) round(ctx context.Context, w *watches, managed map[string]t
 	for name, since := range s.managed {
 		managed[name] = since
 	}
-	if len(added) == 0 {
+	all := s.state == InOrder && r.parked.Swap(false)
+	if len(added) == 0 && !all {
 		return
 	}
 	for kind := range w.byKind {
 		for _, k := range w.seen(kind) {
-			if added[k.Namespace] {
+			if _, managed := s.managed[k.Namespace]; added[k.Namespace] || all && managed {
 				r.queue.Add(k)
 			}
 		}

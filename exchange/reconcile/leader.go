@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -42,32 +41,45 @@ func (r *Reconciler) term(ctx context.Context) error {
 		return r.lead(ctx)
 	}
 	l := r.options.Lease
-	ended := make(chan error, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	lock := &noting{Interface: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}, Client: r.reads.typed.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},
 	}}
+	// The lease outlives ctx until the leader's work has ended, and is given back only then: nobody else leads meanwhile.
+	holding, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	defer context.AfterFunc(ctx, func() {
+		if !lock.held.Load() {
+			release()
+		}
+	})()
+	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: false, Name: component,
+		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: component,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) { ended <- r.lead(ctx); cancel() },
+			OnStartedLeading: func(held context.Context) {
+				ended <- r.leadWhile(ctx, held)
+				release()
+			},
 			OnStoppedLeading: func() {},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the election: %w", err)
 	}
-	elector.Run(ctx)
-	cancel()
+	elector.Run(holding)
 	if !lock.held.Load() {
 		return nil
 	}
-	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return <-ended
+}
+
+// leadWhile leads until either context ends.
+func (r *Reconciler) leadWhile(ctx, held context.Context) error {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(held, cancel)()
+	return r.lead(both)
 }
 
 // noting is a lock that knows whether it was ever held: then leading has begun or is about to, and is waited for.

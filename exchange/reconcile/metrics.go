@@ -29,6 +29,18 @@ func gauge(name, help string) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
 // NewMetrics registers the reconciler's series.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := newSeries()
@@ -41,14 +53,11 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 }
 
 func newSeries() *Metrics {
-	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
 	m := &Metrics{
 		verdicts: counters("lanyard_exchange_judged_total", "Pods and job objects judged, by outcome and by reason.", "object", "outcome", "reason"),
 		ended:    counters("lanyard_exchange_ended_total", "Rows and submissions ended by the reconciler, by reason.", "reason"),
-		errors:   prometheus.NewCounter(prometheus.CounterOpts{Name: "lanyard_exchange_reconcile_errors_total", Help: "Attempts of the reconciler that failed and are repeated."}),
-		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "lanyard_exchange_policies", Help: "1 for how the policies stand: in_order, rollout or drift."}, []string{"state"}),
+		errors:   counter("lanyard_exchange_reconcile_errors_total", "Attempts of the reconciler that failed and are repeated."),
+		policies: gauges("lanyard_exchange_policies", "1 for how the policies stand: in_order, rollout or drift.", "state"),
 		epoch:    gauge("lanyard_exchange_guard_epoch_seconds", "The guard epoch: unconfirmed objects created before this time are refused."),
 		skew:     gauge("lanyard_exchange_clock_skew_seconds", "Our clock less the API server's."),
 		leader:   gauge("lanyard_exchange_leader", "1 while this replica reconciles."),

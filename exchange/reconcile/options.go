@@ -56,7 +56,7 @@ type Options struct {
 	Retention  time.Duration
 	// Every is how often everything is gone through, a minute if zero.
 	Every time.Duration
-	// Workers judge at once, 32 if zero.
+	// Workers judge at once, 64 if zero: they mostly wait, and share their looks at the policies.
 	Workers int
 	// Waker may be nil; so may Lease, for a store that only one process can open, and CA, for those who bring their own.
 	Waker Waker
@@ -88,7 +88,7 @@ func (o Options) filled() (Options, error) {
 	o.Tombstones = orElse(o.Tombstones, 25*time.Hour)
 	o.Retention = orElse(o.Retention, 30*24*time.Hour)
 	o.Every = orElse(o.Every, time.Minute)
-	o.Workers = orElse(o.Workers, 32)
+	o.Workers = orElse(o.Workers, 64)
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()
 	}

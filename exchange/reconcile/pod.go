@@ -19,6 +19,9 @@ const soon = 2 * time.Second
 
 // lookAtPod brings a pod's row to where the live pod says it should be.
 func (r *Reconciler) lookAtPod(ctx context.Context, k key) (again time.Duration, err error) {
+	if _, mine := r.book.find(k.UID); !mine && r.waits() {
+		return 0, nil
+	}
 	p, err := r.reads.pod(ctx, k)
 	if err != nil {
 		return 0, err
@@ -160,10 +163,19 @@ func (r *Reconciler) firstSight(ctx context.Context, p *corev1.Pod, name string)
 	case provenance.Refused:
 		return 0, r.refuse(ctx, p, row, v, now)
 	case provenance.NotYet:
-		return soon, nil
+		return r.later(v), nil
 	default:
 		return 0, nil
 	}
+}
+
+// later is when something that cannot be decided yet is looked at again; what waits for the policies is looked at when they are
+// in order.
+func (r *Reconciler) later(v provenance.Verdict) time.Duration {
+	if v.Reason == provenance.GuardsDown && r.waits() {
+		return 0
+	}
+	return soon
 }
 
 // known is the submission of a pod's controller, or nil.

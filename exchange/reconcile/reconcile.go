@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -19,7 +20,9 @@ type Reconciler struct {
 	reads   reads
 	guard   *guard
 	book    book
+	objects flights[key, *provenance.Object]
 	poke    chan struct{} // asks for a round of the keeper: namespaces or policies have changed
+	parked  atomic.Bool   // something waits for the policies to be in order
 
 	queue workqueue.TypedRateLimitingInterface[key]
 }
@@ -59,13 +62,15 @@ func (r *Reconciler) lead(ctx context.Context) error {
 	if err := r.guard.load(ctx); err != nil {
 		return err
 	}
+	r.objects.begin(ctx)
 	if err := r.book.load(ctx, r.options.Store); err != nil {
 		return err
 	}
 	r.queue = workqueue.NewTypedRateLimitingQueue(limiter())
 	w := r.newWatches()
 	var tasks sync.WaitGroup
-	defer r.guard.looks.Wait()
+	defer r.objects.wait()
+	defer r.guard.looks.wait()
 	defer tasks.Wait()
 	defer r.queue.ShutDown()
 	for range r.options.Workers {
@@ -124,7 +129,7 @@ func (r *Reconciler) gather(ctx context.Context, judge func(provenance.Live, pro
 		if v.Need == nil {
 			return live, nil
 		}
-		o, err := r.reads.object(ctx, *v.Need)
+		o, err := r.objects.fresh(ctx, *v.Need, r.reads.object)
 		if err != nil {
 			return nil, err
 		}
@@ -143,4 +148,11 @@ func (r *Reconciler) judge(ctx context.Context, namespace string, judge func(pro
 		return provenance.Verdict{}, err
 	}
 	return judge(live, s.guards(namespace)), nil
+}
+
+// waits says whether what is new has to wait for the policies. It is then looked at in the round after they are in order again, and
+// not over and over meanwhile.
+func (r *Reconciler) waits() bool {
+	r.parked.Store(true) // before the look: a round that comes in between finds it
+	return !r.guard.inOrder()
 }

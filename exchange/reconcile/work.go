@@ -20,7 +20,7 @@ func (r *Reconciler) lookAtWork(ctx context.Context, k key) (again time.Duration
 	s, err := r.options.Store.Submission(ctx, k.UID)
 	switch {
 	case errors.Is(err, delegation.ErrNotFound):
-		if o == nil || o.Finished || o.Deleting {
+		if o == nil || o.Finished || o.Deleting || r.waits() {
 			return 0, nil
 		}
 		return r.firstWork(ctx, *o)
@@ -68,7 +68,7 @@ func (r *Reconciler) firstWork(ctx context.Context, o provenance.Object) (time.D
 		r.tell(ctx, o.Reference, v)
 		return 0, nil
 	case provenance.NotYet:
-		return soon, nil
+		return r.later(v), nil
 	default:
 		return 0, nil
 	}
