@@ -56,14 +56,17 @@ type Authorizer interface {
 	Allowed(ctx context.Context, who tokenreview.Verdict, verb Verb, name string) (bool, error)
 }
 
-// AdminOptions make an Admin. Everything but Now is needed.
+// AdminOptions make an Admin. Everything but Revoked and Now is needed.
 type AdminOptions struct {
 	Reviewer   Reviewer
 	Authorizer Authorizer
 	Records    Records
 	Metrics    *Metrics
 	Log        logr.Logger
-	Now        func() time.Time
+	// Revoked is called after each revocation and before it is acknowledged, so that a copy of the database that does not know of it can be
+	// told from this one.
+	Revoked func(ctx context.Context)
+	Now     func() time.Time
 }
 
 // Admin answers platform admins: they inspect records and revoke them, and nothing else. It is an http.Handler for a listener of its own,
@@ -80,6 +83,9 @@ func NewAdmin(o AdminOptions) (*Admin, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Revoked == nil {
+		o.Revoked = func(context.Context) {}
 	}
 	return &Admin{o: o, audit: o.Log.WithName("audit")}, nil
 }

@@ -197,6 +197,7 @@ func (d *Admin) revoke(ctx context.Context, r *http.Request, a *admin, q url.Val
 	if err != nil {
 		return d.failed(a, err)
 	}
+	d.o.Revoked(ctx)
 	a.outcome, a.ended = adminDone, ended
 	return http.StatusOK, revoked{Submissions: ended.Submissions, Rows: ended.Rows}
 }

@@ -59,13 +59,6 @@ func (d *Desk) token(w http.ResponseWriter, r *http.Request) {
 
 // exchange finds out what to answer.
 func (d *Desk) exchange(w http.ResponseWriter, r *http.Request, a *asked) {
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	default:
-		a.refuse(grant.RateLimited)
-		return
-	}
 	q, refusal := d.read(w, r)
 	if refusal != nil {
 		a.refusal = *refusal
@@ -74,6 +67,13 @@ func (d *Desk) exchange(w http.ResponseWriter, r *http.Request, a *asked) {
 	a.kind, a.audience = q.SubjectTokenType, q.Audience
 	if why := d.prove(r.Context(), q, a); why != "" {
 		a.refuse(why)
+		return
+	}
+	select { // after the proof: slow clients, and tokens that the reviewer holds back within limits of its own, take nobody's place
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	default:
+		a.refuse(grant.RateLimited)
 		return
 	}
 	q.SubjectToken = ""

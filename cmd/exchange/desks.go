@@ -76,7 +76,7 @@ func (p *parts) openAdmin(context.Context) error {
 	p.closer = append(p.closer, func() error { reviewer.Close(); return nil })
 	admin, err := exchange.NewAdmin(exchange.AdminOptions{
 		Reviewer: reviewer, Authorizer: exchange.AccessReview{API: p.client.AuthorizationV1().SubjectAccessReviews()},
-		Records: p.store, Metrics: p.metrics, Log: p.log,
+		Records: p.store, Metrics: p.metrics, Log: p.log, Revoked: p.rememberMark,
 	})
 	if err != nil {
 		return err

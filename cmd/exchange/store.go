@@ -122,3 +122,10 @@ func (p *parts) tryStore(ctx context.Context) error {
 	}
 	return keys.Remember(ctx, p.shelf, guard.Mark)
 }
+
+// rememberMark puts the mark onto the shelf after a revocation. Where that fails, the next try of the database does it.
+func (p *parts) rememberMark(ctx context.Context) {
+	if err := p.tryStore(ctx); err != nil {
+		p.log.Error(err, "the database's mark is not on the keys' shelf yet; a copy restored now could forget a revocation")
+	}
+}

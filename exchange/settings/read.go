@@ -1,11 +1,8 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
-	"net/url"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +10,6 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/exchange/grant"
 	"github.com/lanyard-k8s/lanyard/internal/config"
-	"github.com/lanyard-k8s/lanyard/internal/mint"
 )
 
 const day = 24 * 60 * 60
@@ -130,70 +126,6 @@ func login(sec *config.Section) Login {
 	}
 }
 
-func signing(sec *config.Section, ttl time.Duration) Keys {
-	words := make([]string, 0, len(mint.Algs()))
-	for _, a := range mint.Algs() {
-		words = append(words, string(a))
-	}
-	k := Keys{
-		Alg:       mint.Alg(sec.Enum("algorithm", string(mint.ES256), words...)),
-		Directory: directory(sec, "directory"),
-		Timing: mint.Timing{
-			MaxAge: seconds(sec, "maxAgeSeconds", 300, 1, 3600), TTL: ttl, Leeway: mint.DefaultLeeway,
-			Retention: seconds(sec, "retentionSeconds", 3600, 1, 7*day), Every: seconds(sec, "rotateEverySeconds", 30*day, 0, 366*day),
-		},
-	}
-	secret := sec.Text("secret", "")
-	namespace, name, found := strings.Cut(secret, "/")
-	switch {
-	case secret == "" && k.Directory == "":
-		sec.Fault("secret", `must be given as "namespace/name", or keys.directory instead`)
-	case secret != "" && k.Directory != "":
-		sec.Fault("secret", "and keys.directory are two places; name one")
-	case secret != "" && (!found || !wire.DNSLabel(namespace) || !wire.DNSSubdomain(name)):
-		sec.Fault("secret", `must be "namespace/name"`)
-	default:
-		k.Namespace, k.Secret = namespace, name
-	}
-	t := k.Timing
-	if t.Retention < t.TTL {
-		sec.Fault("retentionSeconds", "must be at least tokenSeconds (%d), or valid tokens could not be verified", int64(t.TTL/time.Second))
-	}
-	if t.Every != 0 && t.Every <= 2*t.MaxAge {
-		sec.Fault("rotateEverySeconds", "must be more than twice maxAgeSeconds (%d), or a key would sign before it is known; 0 never rotates", int64(2*t.MaxAge/time.Second))
-	}
-	return k
-}
-
-func store(sec *config.Section) Store {
-	s := Store{
-		Driver:         Driver(sec.Enum("driver", string(SQLite), string(SQLite), string(Postgres))),
-		Directory:      directory(sec, "directory"),
-		ConnectionFile: directory(sec, "connectionFile"),
-		ListenFile:     directory(sec, "listenConnectionFile"),
-		Connections:    sec.Int("maxConnections", 8, 1, 256),
-	}
-	switch s.Driver {
-	case SQLite:
-		if s.Directory == "" {
-			sec.Fault("directory", "must be given: the directory of the SQLite database")
-		}
-		for _, key := range []string{"connectionFile", "listenConnectionFile", "maxConnections"} {
-			if sec.Has(key) {
-				sec.Fault(key, "is a setting of driver postgres; remove it")
-			}
-		}
-	case Postgres:
-		if s.ConnectionFile == "" {
-			sec.Fault("connectionFile", "must be given: the file that holds the connection string")
-		}
-		if sec.Has("directory") {
-			sec.Fault("directory", "is a setting of driver sqlite; remove it")
-		}
-	}
-	return s
-}
-
 func callout(sec *config.Section, r grant.Rules) Callout {
 	c := Callout{
 		Audience: word(sec, "audience", r.DefaultAudience), CheckRow: sec.Bool("checkRow", true),
@@ -232,85 +164,4 @@ func limits(sec *config.Section) Limits {
 		HeldPerRow: sec.Int("heldPerPod", 2, 1, 2),
 		Held:       sec.Int("held", 256, 1, 256),
 	}
-}
-
-// baseURL is where the endpoints are: the issuer's host unless it is given.
-func baseURL(root *config.Section, issuer string) string {
-	if given := httpsURL(root, "baseURL", ""); given != "" {
-		return strings.TrimSuffix(given, "/")
-	}
-	u, err := url.Parse(issuer)
-	if err != nil {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-func httpsURL(sec *config.Section, key, absent string) string {
-	text := sec.Text(key, absent)
-	if text == absent {
-		return text
-	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
-		sec.Fault(key, "must be an https URL; there is no plain http for what hands out tokens")
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#"):
-		sec.Fault(key, "must be a URL without a user, a query and a fragment")
-	case u.Path != "" && path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/":
-		sec.Fault(key, `must have a clean path, without "//", "." or ".."`)
-	case visible(text) != nil:
-		sec.Fault(key, "must be visible ASCII")
-	default:
-		return text
-	}
-	return absent
-}
-
-func word(sec *config.Section, key, absent string) string {
-	text := sec.Text(key, absent)
-	if text != "" && visible(text) != nil {
-		sec.Fault(key, "%v", visible(text))
-		return absent
-	}
-	return text
-}
-
-func visible(s string) error {
-	if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return errors.New("must be 1 to 512 visible ASCII characters without spaces")
-	}
-	return nil
-}
-
-func scopeWord(s string) error {
-	if visible(s) != nil || len(s) > 256 || strings.ContainsAny(s, `"\`) {
-		return errors.New("must be a scope (RFC 6749, section 3.3): visible ASCII without spaces, quotes and backslashes")
-	}
-	return nil
-}
-
-func headerPrefix(s string) bool {
-	if len(s) < 4 || len(s) > 32 || !strings.HasPrefix(s, "X-") || !strings.HasSuffix(s, "-") {
-		return false
-	}
-	return !strings.ContainsFunc(s, func(c rune) bool {
-		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
-	})
-}
-
-func directory(sec *config.Section, key string) string {
-	p := sec.Text(key, "")
-	if p != "" && (!path.IsAbs(p) || path.Clean(p) != p || p == "/") {
-		sec.Fault(key, `must be an absolute path below "/" without "//", "." or ".." and without a slash at its end`)
-	}
-	return p
-}
-
-func seconds(sec *config.Section, key string, absent, least, most int64) time.Duration {
-	return time.Duration(sec.Int(key, absent, least, most)) * time.Second
-}
-
-func milliseconds(sec *config.Section, key string, absent, least, most int64) time.Duration {
-	return time.Duration(sec.Int(key, absent, least, most)) * time.Millisecond
 }

@@ -107,7 +107,7 @@ type Review struct {
 
 // Limits bound what clients may ask.
 type Limits struct {
-	// Requests is how many token requests are under way at once; more are told to come again.
+	// Requests is how many token requests with a good proof are under way at once; more are told to come again.
 	Requests int64
 	// Hold is how long a request waits for its pod to be judged, HeldPerRow and Held how many do.
 	Hold       time.Duration

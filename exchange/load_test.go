@@ -1,0 +1,147 @@
+package exchange_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/exchange"
+	"github.com/lanyard-k8s/lanyard/exchange/keys"
+	"github.com/lanyard-k8s/lanyard/exchange/waiting"
+	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+)
+
+// slow is an API server that takes its time, and counts how many reviews are under way.
+type slow struct {
+	token     string
+	now, most atomic.Int64
+}
+
+func (s *slow) Review(_ context.Context, token string, _ []string) (authenticationv1.TokenReviewStatus, error) {
+	n := s.now.Add(1)
+	defer s.now.Add(-1)
+	for m := s.most.Load(); n > m && !s.most.CompareAndSwap(m, n); m = s.most.Load() {
+	}
+	if token == s.token {
+		return yes(podUID), nil
+	}
+	<-time.After(5 * time.Millisecond)
+	return authenticationv1.TokenReviewStatus{Error: "no"}, nil
+}
+
+// TestAFloodOfTokens is attack 28 from many addresses, with the limits of the default settings: never more than 16 reviews at once, and
+// whoever is known is served meanwhile.
+func TestAFloodOfTokens(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.delegated()
+	backend := &slow{token: good()}
+	reviewer, err := tokenreview.NewReviewer(tokenreview.Options{
+		Backend: backend, Audience: subjectA, QPS: float64(r.config.Review.QPS), Burst: int(r.config.Review.Burst), MaxInFlight: int(r.config.Review.Concurrent),
+	})
+	must(t, err)
+	defer reviewer.Close()
+	desk := r.another(reviewer)
+	if code := ask(desk, "10.0.0.1:1", backend.token); code != 200 {
+		t.Fatalf("before the flood: %d", code)
+	}
+	end := time.Now().Add(1500 * time.Millisecond)
+	var sent atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := 0; time.Now().Before(end); n++ {
+				token := subject(fmt.Sprintf("%d-%d", i, n), subjectA, time.Now().Add(time.Hour))
+				go ask(desk, fmt.Sprintf("10.%d.%d.%d:1", i+1, n>>8&255, n&255), token)
+				sent.Add(1)
+				if n%5 == 0 {
+					<-time.After(2 * time.Millisecond)
+				}
+			}
+		})
+	}
+	var took []time.Duration
+	for time.Now().Before(end) {
+		start := time.Now()
+		if code := ask(desk, "10.0.0.1:1", backend.token); code != 200 {
+			t.Errorf("during the flood: %d", code)
+		}
+		took = append(took, time.Since(start))
+		<-time.After(time.Millisecond)
+	}
+	wg.Wait()
+	slices.Sort(took)
+	p99 := took[len(took)*99/100]
+	t.Logf("%d tokens/s, at most %d reviews at once, p99 of %d good exchanges %v", sent.Load()*2/3, backend.most.Load(), len(took), p99)
+	if backend.most.Load() > 16 || p99 > time.Second {
+		t.Errorf("%d reviews at once, p99 %v", backend.most.Load(), p99)
+	}
+}
+
+// another is a second desk of the rig, with another reviewer and no network.
+func (r *rig) another(reviewer exchange.Reviewer) *exchange.Desk {
+	r.t.Helper()
+	metrics, err := exchange.NewMetrics(prometheus.NewRegistry())
+	must(r.t, err)
+	desk, err := exchange.NewDesk(exchange.Options{
+		Settings: r.config, Reviewer: reviewer, Store: r.reader, Keys: r.keeper, Room: waiting.New(2, 256), Metrics: metrics, Log: logr.Discard(),
+	})
+	must(r.t, err)
+	r.t.Cleanup(desk.Close)
+	return desk
+}
+
+// ask exchanges without a network.
+func ask(desk http.Handler, from, token string) int {
+	req := httptest.NewRequest(http.MethodPost, wire.PathToken, strings.NewReader(form(token).Encode()))
+	req.Header.Set("Content-Type", wire.FormType)
+	req.RemoteAddr = from
+	w := httptest.NewRecorder()
+	desk.ServeHTTP(w, req)
+	return w.Code
+}
+
+// TestRotationWhileTokensAreMade: real goroutines sign, rotate by hand and verify with a set that is fetched again and again; no
+// token's key is ever unknown.
+func TestRotationWhileTokensAreMade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.delegated()
+	end := time.Now().Add(time.Second)
+	var wg sync.WaitGroup
+	verifiedTokens := atomic.Int64{}
+	for range 3 {
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				if a := r.callout(r.granted().token()); a.status != 200 {
+					t.Errorf("got %d %s", a.status, a.text)
+				}
+				verifiedTokens.Add(1)
+			}
+		})
+	}
+	wg.Go(func() {
+		for time.Now().Before(end) {
+			if _, _, err := keys.Apply(t.Context(), r.shelf, r.config.Keys.Alg, r.config.Keys.Timing, keys.Change{Now: true}, time.Now()); err != nil {
+				t.Error(err)
+			}
+			if err := r.keeper.Refresh(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	t.Logf("%d tokens verified while keys changed", verifiedTokens.Load())
+}
