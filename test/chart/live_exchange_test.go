@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
@@ -34,9 +35,12 @@ const withExchange = "exchange.replicas=1,jobs.namespaces={gpu}"
 func TestTheExchangeRunsAsTheChartStartsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "--set", withExchange)
-	p, url, client := r.startExchange()
-	keys := func(ctx context.Context) string {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+wire.PathJWKS, nil)
+	managed := []byte(`{"metadata":{"labels":{"lanyard.dev/jobs":"managed"}}}`)
+	_, err := r.admin.CoreV1().Namespaces().Patch(t.Context(), "gpu", types.MergePatchType, managed, metav1.PatchOptions{})
+	r.must(err)
+	p, url, metrics, client := r.startExchange()
+	page := func(ctx context.Context, url string) string {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		r.must(err)
 		answer, err := client.Do(request)
 		if err != nil {
@@ -46,11 +50,22 @@ func TestTheExchangeRunsAsTheChartStartsIt(t *testing.T) {
 		body, _ := io.ReadAll(answer.Body)
 		return string(body)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		return strings.Contains(keys(ctx), `"kid"`), nil
-	})
-	if err != nil {
-		t.Errorf("no key is published: %s", keys(t.Context()))
+	for what, done := range map[string]func(context.Context) bool{
+		"a key is published": func(ctx context.Context) bool { return strings.Contains(page(ctx, url+wire.PathJWKS), `"kid"`) },
+		"the policies are those that it expects": func(ctx context.Context) bool {
+			return strings.Contains(page(ctx, metrics+"/metrics"), `lanyard_exchange_policies{state="in_order"} 1`)
+		},
+		"the managed namespace has the CA certificate": func(ctx context.Context) bool {
+			m, err := r.admin.CoreV1().ConfigMaps("gpu").Get(ctx, wire.DefaultCAConfigMap, metav1.GetOptions{})
+			return err == nil && strings.Contains(m.Data[wire.CAFile], "BEGIN CERTIFICATE")
+		},
+	} {
+		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 90*time.Second, true, func(ctx context.Context) (bool, error) {
+			return done(ctx), nil
+		})
+		if err != nil {
+			t.Errorf("not so: %s", what)
+		}
 	}
 	secret, err := r.admin.CoreV1().Secrets(Namespace).Get(t.Context(), "lanyard-exchange-keys", metav1.GetOptions{})
 	if err != nil || len(secret.Data) == 0 {
@@ -63,8 +78,9 @@ func TestTheExchangeRunsAsTheChartStartsIt(t *testing.T) {
 	}
 }
 
-// startExchange runs the init container, then the container, and returns where it answers and a client that trusts it.
-func (r *rig) startExchange() (*process.Process, string, *http.Client) {
+// startExchange runs the init container, then the container, and returns where it answers, where its metrics are, and a client
+// that trusts it.
+func (r *rig) startExchange() (p *process.Process, url, metricsURL string, client *http.Client) {
 	r.t.Helper()
 	tree, err := program.Tree()
 	r.must(err)
@@ -84,11 +100,11 @@ func (r *rig) startExchange() (*process.Process, string, *http.Client) {
 	for _, a := range spec.Containers[0].Args {
 		args = append(args, strings.NewReplacer("127.0.0.1:8444", admin, ":8443", listen, ":8080", metrics, "=5s", "=0s").Replace(r.inside(a)))
 	}
-	p, err := r.cp.StartProcess("exchange", "/usr/bin/env", append(args, "--kubeconfig="+r.kubeconfig(api))...)
+	p, err = r.cp.StartProcess("exchange", "/usr/bin/env", append(args, "--kubeconfig="+r.kubeconfig(api))...)
 	r.must(err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	return p, "https://" + listen, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	return p, "https://" + listen, "http://" + metrics, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
 }
 
 func (r *rig) port() string {
@@ -106,10 +122,9 @@ func (r *rig) exchangeFiles(account string) (string, []byte) {
 		Spec:       corev1.PodSpec{NodeName: "node-a", ServiceAccountName: account, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}, metav1.CreateOptions{})
 	r.must(err)
-	for _, file := range []string{"exchange.yaml", "policies.json"} {
-		text := fileOf(r.t, "default", "lanyard-exchange", file, "--set", withExchange)
-		r.write("/etc/lanyard/config/"+file, []byte(r.inside(string(text))))
-	}
+	file := func(name string) []byte { return fileOf(r.t, "default", "lanyard-exchange", name, "--set", withExchange) }
+	r.write("/etc/lanyard/config/exchange.yaml", []byte(r.inside(string(file("exchange.yaml")))))
+	r.write("/etc/lanyard/config/policies.json", file("policies.json")) // its paths are those of pods
 	authority, err := certs.NewAuthority("chart-test", time.Now(), time.Hour)
 	r.must(err)
 	pair, err := authority.Issue(time.Now(), time.Hour, "127.0.0.1")
