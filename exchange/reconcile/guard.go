@@ -86,17 +86,17 @@ func (g *guard) load(ctx context.Context) error {
 func (g *guard) inspect(ctx context.Context) (standing, error) {
 	g.one.Lock()
 	defer g.one.Unlock()
-	versions, err := g.reads.versions(ctx)
+	seen, err := g.reads.glance(ctx)
 	if err != nil {
 		return standing{}, err
 	}
 	next := standing{state: g.now.state, epoch: g.now.epoch, seen: g.now.seen, names: g.now.names}
-	if g.now.state != InOrder || !g.unchanged(versions) {
+	if g.now.state != InOrder || !g.unchanged(seen.versions) {
 		if next, err = g.compare(ctx); err != nil {
 			return standing{}, err
 		}
 	}
-	if err := g.namespaces(ctx, &next); err != nil {
+	if err := g.namespaces(seen.managed, &next); err != nil {
 		return standing{}, err
 	}
 	return g.settle(ctx, next)
@@ -181,11 +181,7 @@ func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 
 // namespaces notes since when each managed namespace is managed. It is learned once, when the namespace is first seen so, and
 // forgotten when it is no longer: what was made in between stood under no policy.
-func (g *guard) namespaces(ctx context.Context, next *standing) error {
-	spaces, err := g.reads.managed(ctx)
-	if err != nil {
-		return err
-	}
+func (g *guard) namespaces(spaces []*metav1.PartialObjectMetadata, next *standing) error {
 	at, ok := g.clock.server()
 	if !ok {
 		return errClock

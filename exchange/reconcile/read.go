@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -120,11 +122,7 @@ func (r reads) pods(ctx context.Context, namespace string) (map[string]string, e
 	return names, err
 }
 
-// managed are the namespaces that bear the label.
-func (r reads) managed(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
-	return r.spaces(ctx, wire.LabelJobs+"="+wire.JobsManaged)
-}
-
+// spaces are the namespaces that a selector matches.
 func (r reads) spaces(ctx context.Context, selector string) ([]*metav1.PartialObjectMetadata, error) {
 	var all []*metav1.PartialObjectMetadata
 	err := r.list(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "", selector, func(o *metav1.PartialObjectMetadata) {
@@ -133,20 +131,45 @@ func (r reads) spaces(ctx context.Context, selector string) ([]*metav1.PartialOb
 	return all, err
 }
 
-// versions are the versions of our policies and bindings.
-func (r reads) versions(ctx context.Context) (map[string]delegation.Seen, error) {
-	found := map[string]delegation.Seen{}
-	for resource, suffix := range map[string]string{
-		"validatingadmissionpolicies": policySuffix, "validatingadmissionpolicybindings": bindingSuffix,
-	} {
-		err := r.list(ctx, admission().WithResource(resource), "", partOf, func(o *metav1.PartialObjectMetadata) {
-			found[o.Name+suffix] = versionOf(o)
-		})
-		if err != nil {
-			return nil, err
-		}
+// glance is what a quick look shows.
+type glance struct {
+	versions map[string]delegation.Seen // of our policies and bindings
+	managed  []*metav1.PartialObjectMetadata
+}
+
+// glance reads the versions of our policies and bindings, and the namespaces that bear the label. The three lists are asked for at
+// once: an API server that answers lists from its cache first waits until that is as new as the question, a tenth of a second.
+func (r reads) glance(ctx context.Context) (glance, error) {
+	var policies, bindings map[string]delegation.Seen
+	var g glance
+	lists, ctx := errgroup.WithContext(ctx)
+	lists.Go(func() (err error) {
+		policies, err = r.versions(ctx, "validatingadmissionpolicies", policySuffix)
+		return err
+	})
+	lists.Go(func() (err error) {
+		bindings, err = r.versions(ctx, "validatingadmissionpolicybindings", bindingSuffix)
+		return err
+	})
+	lists.Go(func() (err error) {
+		g.managed, err = r.spaces(ctx, wire.LabelJobs+"="+wire.JobsManaged)
+		return err
+	})
+	err := lists.Wait()
+	if err == nil {
+		g.versions = policies
+		maps.Copy(g.versions, bindings)
 	}
-	return found, nil
+	return g, err
+}
+
+// versions are the versions of our policies, or of their bindings.
+func (r reads) versions(ctx context.Context, resource, suffix string) (map[string]delegation.Seen, error) {
+	found := map[string]delegation.Seen{}
+	err := r.list(ctx, admission().WithResource(resource), "", partOf, func(o *metav1.PartialObjectMetadata) {
+		found[o.Name+suffix] = versionOf(o)
+	})
+	return found, err
 }
 
 func admission() schema.GroupVersion {
