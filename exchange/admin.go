@@ -56,13 +56,15 @@ type Authorizer interface {
 	Allowed(ctx context.Context, who tokenreview.Verdict, verb Verb, name string) (bool, error)
 }
 
-// AdminOptions make an Admin. Everything but Revoked and Now is needed.
+// AdminOptions make an Admin. Everything but Audit, Revoked and Now is needed.
 type AdminOptions struct {
 	Reviewer   Reviewer
 	Authorizer Authorizer
 	Records    Records
 	Metrics    *Metrics
 	Log        logr.Logger
+	// Audit gets one line for each use, whatever else is logged; the zero value is Log.
+	Audit logr.Logger
 	// Revoked is called after each revocation and before it is acknowledged, so that a copy of the database that does not know of it can be
 	// told from this one.
 	Revoked func(ctx context.Context)
@@ -84,10 +86,13 @@ func NewAdmin(o AdminOptions) (*Admin, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Audit.GetSink() == nil {
+		o.Audit = o.Log
+	}
 	if o.Revoked == nil {
 		o.Revoked = func(context.Context) {}
 	}
-	return &Admin{o: o, audit: o.Log.WithName("audit")}, nil
+	return &Admin{o: o, audit: o.Audit.WithName("audit")}, nil
 }
 
 // admin is one request of an admin and what became of it.

@@ -2,13 +2,13 @@ package exchange_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
@@ -21,11 +21,12 @@ import (
 	"github.com/lanyard-k8s/lanyard/exchange/keys"
 	"github.com/lanyard-k8s/lanyard/exchange/waiting"
 	"github.com/lanyard-k8s/lanyard/internal/mint"
+	"github.com/lanyard-k8s/lanyard/internal/obs"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
 // BenchmarkExchange measures an ES256 exchange without the network and without the API server's share: "whole" is the handler, with the
-// token's verdict remembered, the row in SQLite and the audit line made but not written; the others are its parts by themselves, and the rest is what
+// token's verdict remembered, the row in SQLite and the audit line encoded as JSON; the others are its parts by themselves, and the rest is what
 // they leave over. "first" is a token that is new, whose review costs no more than a call.
 func BenchmarkExchange(b *testing.B) {
 	w := newBench(b)
@@ -109,8 +110,10 @@ func newBench(b *testing.B) *bench {
 	must(b, err)
 	metrics, err := exchange.NewMetrics(prometheus.NewRegistry())
 	must(b, err)
+	log, err := obs.NewLogger(io.Discard, "info")
+	must(b, err)
 	w.desk, err = exchange.NewDesk(exchange.Options{
-		Settings: s, Reviewer: w.reviewer, Store: store, Keys: w.keeper, Room: waiting.New(2, 256), Metrics: metrics, Log: logr.Discard(),
+		Settings: s, Reviewer: w.reviewer, Store: store, Keys: w.keeper, Room: waiting.New(2, 256), Metrics: metrics, Log: log,
 	})
 	must(b, err)
 	b.Cleanup(func() {

@@ -36,7 +36,7 @@ type Room interface {
 	Enter(row string) (*waiting.Seat, error)
 }
 
-// Options make a Desk. Everything but Now is needed.
+// Options make a Desk. Everything but Audit and Now is needed.
 type Options struct {
 	Settings settings.Settings
 	Reviewer Reviewer
@@ -45,6 +45,8 @@ type Options struct {
 	Room     Room
 	Metrics  *Metrics
 	Log      logr.Logger
+	// Audit gets one line for each token request, whatever else is logged; the zero value is Log.
+	Audit logr.Logger
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
 }
@@ -77,6 +79,9 @@ func NewDesk(o Options) (*Desk, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Audit.GetSink() == nil {
+		o.Audit = o.Log
+	}
 	docs, err := newDocuments(o.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("write the discovery documents: %w", err)
@@ -87,7 +92,7 @@ func NewDesk(o Options) (*Desk, error) {
 	}
 	d := &Desk{
 		rules: o.Settings.Rules, settings: o.Settings, reviewer: o.Reviewer, store: o.Store, keys: o.Keys, room: o.Room,
-		metrics: o.Metrics, log: o.Log, audit: o.Log.WithName("audit"), now: o.Now,
+		metrics: o.Metrics, log: o.Log, audit: o.Audit.WithName("audit"), now: o.Now,
 		documents: docs, callers: who, slots: make(chan struct{}, o.Settings.Limits.Requests),
 	}
 	d.closing, d.close = context.WithCancel(context.Background())

@@ -81,6 +81,24 @@ func TestHeldRequestsAreWokenByTheJudgement(t *testing.T) {
 	}
 }
 
+// TestAnotherReplicaJudges: what this process did not write itself, it learns from the store.
+func TestAnotherReplicaJudges(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "limits: {}")
+	ctx, cancel := context.WithCancel(t.Context())
+	following := make(chan error, 1)
+	go func() { following <- r.room.Follow(ctx, r.store) }()
+	got := r.send(t.Context(), good())
+	r.seated(1)
+	r.delegated()
+	if a := <-got; a.status != 200 {
+		t.Errorf("got %d", a.status)
+	}
+	cancel()
+	must(t, <-following)
+	must(t, r.store.Close())
+}
+
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "limits: {holdMilliseconds: 30}")

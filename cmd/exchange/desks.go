@@ -33,7 +33,7 @@ func (p *parts) serverTLS() (*tls.Config, error) {
 func (p *parts) openDesk(context.Context) error {
 	var err error
 	p.desk, err = exchange.NewDesk(exchange.Options{
-		Settings: p.cfg, Reviewer: p.reviewer, Store: p.store, Keys: p.keeper, Room: p.room, Metrics: p.metrics, Log: p.log,
+		Settings: p.cfg, Reviewer: p.reviewer, Store: p.store, Keys: p.keeper, Room: p.room, Metrics: p.metrics, Log: p.log, Audit: p.audit,
 	})
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (p *parts) openAdmin(context.Context) error {
 	p.closer = append(p.closer, func() error { reviewer.Close(); return nil })
 	admin, err := exchange.NewAdmin(exchange.AdminOptions{
 		Reviewer: reviewer, Authorizer: exchange.AccessReview{API: p.client.AuthorizationV1().SubjectAccessReviews()},
-		Records: p.store, Metrics: p.metrics, Log: p.log, Revoked: p.rememberMark,
+		Records: p.store, Metrics: p.metrics, Log: p.log, Audit: p.audit, Revoked: p.rememberMark,
 	})
 	if err != nil {
 		return err

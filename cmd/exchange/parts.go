@@ -28,6 +28,7 @@ type parts struct {
 	flags   *flags
 	cfg     settings.Settings
 	log     logr.Logger
+	audit   logr.Logger
 	reg     *prometheus.Registry
 	metrics *exchange.Metrics
 

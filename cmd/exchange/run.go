@@ -20,6 +20,12 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	audit := log
+	if f.logLevel == "error" { // who asked and what came of it is written all the same
+		if audit, err = obs.NewLogger(stderr, "info"); err != nil {
+			return err
+		}
+	}
 	ctrl.SetLogger(log) // certwatcher logs through it
 	if f.backend != backendKubernetes {
 		return fmt.Errorf("--backend must be %s", backendKubernetes)
@@ -34,7 +40,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	p := &parts{flags: f, cfg: cfg, log: log, reg: reg, metrics: metrics}
+	p := &parts{flags: f, cfg: cfg, log: log, audit: audit, reg: reg, metrics: metrics}
 	defer p.close()
 	for _, prepare := range []func(context.Context) error{
 		p.findCluster, p.openKeys, p.openStore, p.judgePods, p.identifyCallers, p.openDesk, p.openAdmin, p.observe,

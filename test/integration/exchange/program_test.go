@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,7 +160,8 @@ func verified(t *testing.T, set map[string]any, token string) map[string]any {
 		if k["kid"] != header["kid"] {
 			continue
 		}
-		key := &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(decode(k["x"])), Y: new(big.Int).SetBytes(decode(k["y"]))}
+		key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, decode(k["x"]), decode(k["y"])))
+		must(t, err)
 		sum, sig := sha256.Sum256([]byte(parts[0]+"."+parts[1])), decode(parts[2])
 		if len(sig) == 64 && ecdsa.Verify(key, sum[:], new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:])) {
 			return claims
