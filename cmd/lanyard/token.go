@@ -90,7 +90,7 @@ func runToken(ctx context.Context, f tokenFlags, s streams) error {
 	if err != nil {
 		return f.failure(err)
 	}
-	return f.print(s.out, token)
+	return f.write(s.out, token)
 }
 
 // options are the client's: what the environment says, unless a flag says otherwise.
@@ -114,8 +114,8 @@ func (f tokenFlags) options() (client.WorkloadOptions, error) {
 	return o, nil
 }
 
-// print prints the token, on a terminal that it is there.
-func (f tokenFlags) print(out io.Writer, token *oauth2.Token) error {
+// write prints the token, on a terminal that it is there.
+func (f tokenFlags) write(out io.Writer, token *oauth2.Token) error {
 	format := "%s\n"
 	if f.header {
 		format = "Authorization: Bearer %s\n"

@@ -63,13 +63,13 @@ func TestATerminalShowsNoToken(t *testing.T) {
 			t.Parallel()
 			if !tc.terminal {
 				var out bytes.Buffer
-				if err := tc.flags.print(&out, token); err != nil || out.String() != tc.want {
+				if err := tc.flags.write(&out, token); err != nil || out.String() != tc.want {
 					t.Errorf("printed %q, %v", out.String(), err)
 				}
 				return
 			}
 			terminal, screen := openTerminal(t)
-			if err := tc.flags.print(terminal, token); err != nil {
+			if err := tc.flags.write(terminal, token); err != nil {
 				t.Fatal(err)
 			}
 			got := make([]byte, 1024)
