@@ -149,3 +149,21 @@ func TestTheOrderOfNamesChangesNothing(t *testing.T) {
 		t.Errorf("the settings were changed (-want +got):\n%s", diff)
 	}
 }
+
+// TestNamesNeverChange writes the names down once more: alerts, documents and the exchange's drift check know the policies by
+// them, and an upgrade that renamed one would delete a guard before it made the other.
+func TestNamesNeverChange(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, p := range All(defaults()) {
+		got = append(got, p.Policy.Name)
+	}
+	want := []string{
+		"lanyard-namespace-labels", "lanyard-creator-stamp", "lanyard-creator-required", "lanyard-binding-metadata", "lanyard-job-pods", "lanyard-owners",
+		"lanyard-managed-pods", "lanyard-pod-access", "lanyard-job-templates", "lanyard-protected-audiences", "lanyard-token-requests",
+		"lanyard-injected-label", "lanyard-reserved-names", "lanyard-role-without-right", "lanyard-node-status",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("policies (-want +got):\n%s", diff)
+	}
+}
