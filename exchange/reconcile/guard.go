@@ -187,7 +187,8 @@ func (g *guard) namespaces(spaces []*metav1.PartialObjectMetadata, next *standin
 		return errClock
 	}
 	next.managed = map[string]time.Time{}
-	seen := maps.Clone(next.seen)
+	seen := map[string]delegation.Seen{}
+	maps.Copy(seen, next.seen)
 	maps.DeleteFunc(seen, func(key string, _ delegation.Seen) bool { return strings.HasPrefix(key, sincePrefix) })
 	for _, space := range spaces {
 		if g.excluded[space.Name] || space.DeletionTimestamp != nil {

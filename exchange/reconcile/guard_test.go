@@ -1,0 +1,173 @@
+package reconcile
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/delegation/delegationtest"
+)
+
+// watchman is a guard without an API server, at a time that the test moves.
+type watchman struct {
+	*guard
+	now   time.Time
+	told  int
+	store *delegationtest.Memory
+}
+
+func newWatchman() *watchman {
+	w := &watchman{now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), store: &delegationtest.Memory{}}
+	w.guard = w.another()
+	return w
+}
+
+// another is the guard of a process that begins with what the store remembers.
+func (w *watchman) another() *guard {
+	c := &serverClock{now: func() time.Time { return w.now }}
+	c.learn(w.now)
+	return &guard{store: w.store, clock: c, excluded: map[string]bool{"kube-system": true}, changed: func(standing, standing) { w.told++ }}
+}
+
+// sight is what one look finds of the one policy there is.
+type sight struct {
+	state      State
+	uid        string
+	generation int64
+	restart    bool // before it
+}
+
+// TestTheEpoch follows what becomes of one policy, look by look.
+func TestTheEpoch(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		sights []sight
+		want   []bool // whether the epoch moves, after the first look
+	}{
+		"nothing happens":                     {[]sight{{InOrder, "a", 1, false}, {InOrder, "a", 1, false}}, []bool{false}},
+		"a restart":                           {[]sight{{InOrder, "a", 1, false}, {InOrder, "a", 1, true}}, []bool{false}},
+		"weakened and mended":                 {[]sight{{InOrder, "a", 1, false}, {Drift, "a", 2, false}, {InOrder, "a", 3, false}}, []bool{false, true}},
+		"weakened and mended unseen":          {[]sight{{InOrder, "a", 1, false}, {InOrder, "a", 3, false}}, []bool{true}},
+		"weakened and mended in between":      {[]sight{{InOrder, "a", 1, false}, {InOrder, "a", 3, true}}, []bool{true}},
+		"weakened, and a restart, and mended": {[]sight{{InOrder, "a", 1, false}, {Drift, "a", 2, false}, {InOrder, "a", 3, true}}, []bool{false, true}},
+		"deleted and made again":              {[]sight{{InOrder, "a", 1, false}, {InOrder, "b", 1, true}}, []bool{true}},
+		"deleted, seen":                       {[]sight{{InOrder, "a", 1, false}, {Drift, "", 0, false}, {InOrder, "b", 1, false}}, []bool{false, true}},
+		"deleted, and then a rollout":         {[]sight{{InOrder, "a", 1, false}, {Drift, "", 0, false}, {Rollout, "b", 1, false}, {InOrder, "b", 2, false}}, []bool{false, true, false}},
+		"a list changes, then we restart":     {[]sight{{InOrder, "a", 1, false}, {Rollout, "a", 2, false}, {InOrder, "a", 2, true}}, []bool{false, false}},
+		"a list changes while we are down":    {[]sight{{InOrder, "a", 1, false}, {InOrder, "a", 2, true}}, []bool{false}},
+		"a list changes and changes back":     {[]sight{{InOrder, "a", 1, false}, {Rollout, "a", 2, false}, {InOrder, "a", 3, false}}, []bool{false, false}},
+		"two changes while we are down":       {[]sight{{InOrder, "a", 1, false}, {Rollout, "a", 3, true}}, []bool{true}},
+		"an older copy":                       {[]sight{{InOrder, "a", 5, false}, {InOrder, "a", 4, true}}, []bool{true}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatchman()
+			for i, s := range tc.sights {
+				w.now = w.now.Add(time.Minute)
+				if s.restart {
+					w.guard = w.another()
+				}
+				if i == 0 || s.restart {
+					if err := w.load(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.clock.learn(w.now)
+				before := w.guard.now.epoch
+				next := standing{state: s.state, epoch: before, seen: map[string]delegation.Seen{}}
+				if s.uid != "" {
+					next.seen["p"+policySuffix] = delegation.Seen{UID: s.uid, Generation: s.generation}
+				}
+				got, err := w.settle(t.Context(), next)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := i == 0 || tc.want[i-1]
+				if moved := !got.epoch.Equal(before); moved != want {
+					t.Errorf("look %d: the epoch moved %t, want %t", i, moved, want)
+				}
+				if want && !got.epoch.Equal(w.now.Add(epochMargin)) {
+					t.Errorf("look %d: the epoch is %s at %s", i, got.epoch, w.now)
+				}
+				saved, err := w.store.Guard(t.Context())
+				if err != nil || !saved.Epoch.Equal(got.epoch) {
+					t.Errorf("look %d: saved %s, %v", i, saved.Epoch, err)
+				}
+			}
+		})
+	}
+}
+
+// TestAnEpochThatIsNotSavedDoesNotCount: no verdict rests on what a restart would forget.
+func TestAnEpochThatIsNotSavedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	w := newWatchman()
+	w.store.Fail = func() error { return delegation.ErrUnavailable }
+	next := standing{state: InOrder, seen: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}
+	if got, err := w.settle(t.Context(), next); !errors.Is(err, delegation.ErrUnavailable) || got.guards("ns").InOrder || w.told > 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	w.store.Fail = nil
+	w.clock.learn(w.now.Add(time.Hour))
+	if got, err := w.settle(t.Context(), next); !errors.Is(err, errClock) || got.guards("ns").InOrder {
+		t.Errorf("with a clock that differs: %+v, %v", got, err)
+	}
+}
+
+func TestManagedSince(t *testing.T) {
+	t.Parallel()
+	w := newWatchman()
+	at := func(minutes int) *metav1.Time {
+		v := metav1.NewTime(w.now.Add(time.Duration(minutes) * time.Minute))
+		return &v
+	}
+	space := func(name, uid string, minutes int) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ManagedFields: []metav1.ManagedFieldsEntry{
+			{Time: at(minutes), FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + wire.LabelJobs + `":{}}}}`)},
+		}}}
+	}
+	look := func(spaces ...*metav1.PartialObjectMetadata) standing {
+		t.Helper()
+		next := standing{state: InOrder, epoch: w.guard.now.epoch, seen: w.guard.now.seen}
+		if err := w.namespaces(spaces, &next); err != nil {
+			t.Fatal(err)
+		}
+		got, err := w.settle(t.Context(), next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	dying := space("dying", "d", -9)
+	dying.DeletionTimestamp = at(0)
+	got := look(space("runs", "a", -9), space("kube-system", "k", -9), dying)
+	if !got.managed["runs"].Equal(at(-9).Time) || len(got.managed) != 1 {
+		t.Errorf("managed: %v", got.managed)
+	}
+	if g := got.guards("other"); g.Managed || !got.guards("runs").Managed {
+		t.Errorf("the guards of another namespace: %+v", g)
+	}
+	if got := look(space("runs", "a", -3)); !got.managed["runs"].Equal(at(-9).Time) {
+		t.Errorf("another label, written later, moved it to %s", got.managed["runs"])
+	}
+	look()
+	if got := look(space("runs", "a", -1)); !got.managed["runs"].Equal(at(-1).Time) {
+		t.Errorf("the label was taken off and put on again: %s", got.managed["runs"])
+	}
+	if got := look(space("runs", "b", -2)); !got.managed["runs"].Equal(at(-2).Time) {
+		t.Errorf("another namespace of the name: %s", got.managed["runs"])
+	}
+	w.guard = w.another()
+	if err := w.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(space("runs", "b", -1)); !got.managed["runs"].Equal(at(-2).Time) || !w.manages("runs") {
+		t.Errorf("a restart moved it to %s", got.managed["runs"])
+	}
+}
