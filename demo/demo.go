@@ -41,16 +41,20 @@ func Run(ctx context.Context, options Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, stopped(ctx, cp.Stop)) }()
 	s := &stage{out: options.Out, colour: options.Colour, cp: cp, programs: map[string]string{}, tokens: map[string]string{}}
-	// The namespace of a listed publisher comes first: the chart gives the connector rights there.
-	if _, err := s.kubectl(ctx, cluster.Admin, nil, "create", "namespace", "gpu-fleet"); err != nil {
+	if err := s.namespaces(ctx); err != nil {
 		return err
 	}
-	if s.in, err = install.Start(ctx, cp, install.Options{Out: options.Progress, Values: values}); err != nil {
+	port, err := cp.Port()
+	if err != nil {
+		return err
+	}
+	s.exchange.url = fmt.Sprintf("https://127.0.0.1:%d", port)
+	if s.in, err = install.Start(ctx, cp, install.Options{Out: options.Progress, Values: values + exchangeValues(s.exchange.url)}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopped(ctx, s.in.Stop)) }()
 	defer func() { err = errors.Join(err, s.clear()) }()
-	for _, name := range []string{"connector", "lanyard"} {
+	for _, name := range []string{"connector", "exchange", "lanyard"} {
 		if s.programs[name], err = builtProgram(ctx, options.Progress, name); err != nil {
 			return err
 		}

@@ -19,11 +19,16 @@ func scenes() []scene {
 		{"The webhook stops: managed namespaces wait, the others never notice", outage},
 		{"The webhook's configurations are deleted: the policies still refuse", policies},
 		{"A connector starts on node-1", fleet},
+		{"The exchange starts", broker},
 		{"A monitor reports a fault of its own node", ownNode},
 		{"It may not report about another node", foreignNode},
 		{"A token stolen from node-2 is worth nothing on node-1", stolen},
 		{"A deleted pod's token dies with the pod", deleted},
 		{"Mode audit lets everything through, counts, and names whom enforce would refuse", audit},
+		{"The pod of alice's job acts for alice", onBehalf},
+		{"A gateway asks for whom a request is", gateway},
+		{"Bob, an editor of the same namespace, tries to act as alice", intruder},
+		{"Revoked is revoked at once", revoked},
 	}
 }
 

@@ -30,13 +30,25 @@ type stage struct {
 	tokens             map[string]string // token files by pod
 	ownToken, apiToken string            // the connector's own, for its audience and for the API server
 	connector          *connector
+	exchange           exchange
+	access             string   // the access token of alice's job
 	folders            []string // to remove in the end
 }
 
 // nodePrefix begins the names that the API server knows kubelets by.
 const nodePrefix = "system:node:"
 
-// set makes the namespaces, labelled as a platform admin labels them, and gives alice the right to work in them.
+// namespaces makes them. Those that the chart's values name come before the chart, which gives rights in them.
+func (s *stage) namespaces(ctx context.Context) error {
+	for _, name := range []string{"gpu-fleet", "gpu-monitors", "team-a", "elsewhere"} {
+		if _, err := s.kubectl(ctx, cluster.Admin, nil, "create", "namespace", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set labels the namespaces as a platform admin does and gives alice the right to work in them.
 func (s *stage) set(ctx context.Context) error {
 	for _, namespace := range []struct{ name, label string }{
 		{"gpu-monitors", "lanyard.dev/publishers=enabled"},
@@ -44,7 +56,6 @@ func (s *stage) set(ctx context.Context) error {
 		{"elsewhere", ""},
 	} {
 		commands := [][]string{
-			{"create", "namespace", namespace.name},
 			{"create", "rolebinding", "alice", "--clusterrole=edit", "--user=alice", "-n", namespace.name},
 		}
 		if namespace.label != "" {

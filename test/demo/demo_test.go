@@ -30,7 +30,11 @@ func TestDemo(t *testing.T) {
 		"ValidatingAdmissionPolicy 'lanyard-reserved-names'",
 		"condition GpuXidError: True GpuXidErrorIsNotHealthy",
 		`platform_connector_auth_violations_total{reason="node_claim_mismatch"} 1`,
-		"All 11 scenes went as they should",
+		"sub: alice",
+		"200, X-NMP-Principal-On-Behalf-Of: alice",
+		"refused by lanyard-job-pods",
+		"401 at the gateway",
+		"All 16 scenes went as they should",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the demo never said %q", want)
