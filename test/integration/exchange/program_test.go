@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"os"
@@ -80,17 +81,12 @@ func (h *house) start(more string) *running {
 		if h.t.Failed() {
 			h.t.Logf("the end of the exchange's log:\n%s", log[max(0, len(log)-4000):])
 		}
-		if strings.Contains(string(log), "eyJ") {
-			h.t.Error("a token is in the log")
+		if strings.Contains(string(log), "eyJ") || strings.Contains(string(log), "PRIVATE KEY") {
+			h.t.Error("a token or a key is in the log")
 		}
 	})
 	within(h.t, 30*time.Second, "the exchange is ready: "+r.process.Log(), func() bool {
-		resp, err := http.Get(r.metrics + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == 200
+		return r.page("/readyz") == "ready\n"
 	})
 	return r
 }
@@ -133,6 +129,17 @@ func TestAPlainClient(t *testing.T) {
 		t.Errorf("the callout: %d %v", c.status, c.header)
 	}
 	h.adminRevokes(r, pod, a.token())
+}
+
+// page is a page of the metrics listener; empty if there is none.
+func (r *running) page(path string) string {
+	resp, err := http.Get(r.metrics + path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, _ := io.ReadAll(resp.Body)
+	return string(body)
 }
 
 func (r *running) get(t *testing.T, path string) answer {

@@ -1,0 +1,74 @@
+//go:build linux
+
+package exchange
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestAStartThatCannotBe: the program ends with one line that says what is missing.
+func TestAStartThatCannotBe(t *testing.T) {
+	tests := map[string]struct {
+		secret map[string][]byte // nil: there is none
+		want   string
+	}{
+		"no Secret":           {nil, `it does not exist; the chart makes an empty one`},
+		"a key that is none":  {map[string][]byte{"k.pem": []byte("garbage")}, "the signing key cannot be read"},
+		"a ring that is none": {map[string][]byte{"ring.json": []byte("garbage")}, "ring cannot be read"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := shared.house(t)
+			if tc.secret != nil {
+				h.secret()
+				h.fill(tc.secret)
+			}
+			config := fmt.Sprintf("issuer: https://x\nkeys: {secret: %s/%s}\nstore: {directory: %s}\n", system, keySecret, h.moved())
+			file := t.TempDir() + "/exchange.yaml"
+			must(t, os.WriteFile(file, []byte(config), 0o600))
+			out, err := exec.CommandContext(t.Context(), h.program, "--config", file, "--kubeconfig", h.kubeconfig, "--listen", "127.0.0.1:0",
+				"--admin-listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0").CombinedOutput()
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			if err == nil || !strings.HasPrefix(lines[len(lines)-1], "exchange: ") || !strings.Contains(lines[len(lines)-1], tc.want) {
+				t.Errorf("got %v: %s", err, out)
+			}
+			if strings.Contains(string(out), "garbage") {
+				t.Error("the key's content is shown")
+			}
+		})
+	}
+}
+
+// fill puts data into the Secret of the keys.
+func (h *house) fill(data map[string][]byte) {
+	h.t.Helper()
+	_, err := h.admin.CoreV1().Secrets(system).Update(h.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: keySecret}, Data: data,
+	}, metav1.UpdateOptions{})
+	must(h.t, err)
+}
+
+// TestATermEndsAHeldRequest: a program that is told to stop answers those who wait, and ends with 0.
+func TestATermEndsAHeldRequest(t *testing.T) {
+	h := shared.house(t)
+	h.secret()
+	pod := h.pod("train")
+	token := h.subject(pod)
+	r := h.start("")
+	got := make(chan answer, 1)
+	go func() { got <- post(t, r.client, r.base+"/apis/auth/token", "nemo-platform", token) }()
+	within(t, 10*time.Second, "the request is held", func() bool { return strings.Contains(r.page("/metrics"), "lanyard_exchange_waiting 1") })
+	start := time.Now()
+	must(t, r.process.Terminate())
+	if a := <-got; a.status != 503 || a.header.Get("Retry-After") == "" || time.Since(start) > 3*time.Second {
+		t.Errorf("got %d %v after %s", a.status, a.body, time.Since(start))
+	}
+}
