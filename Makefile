@@ -11,7 +11,7 @@ DEMO_ARGS ?=
 IMAGE    ?= lanyard-k8s/lanyard
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ARCHS    ?= amd64 arm64
-PROGRAMS := webhook connector lanyard
+PROGRAMS := webhook connector exchange lanyard
 
 # The race detector needs cgo and a C compiler; without one the tests run without it, and say so.
 CC_FOUND := $(shell command -v gcc || command -v clang)

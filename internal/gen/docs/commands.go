@@ -20,7 +20,7 @@ func commandsPage(root string) ([]byte, error) {
 	defer os.RemoveAll(dir)
 	var b bytes.Buffer
 	b.WriteString("# Commands\n\n" + mark + "\n")
-	for _, program := range []string{"connector", "lanyard", "webhook"} {
+	for _, program := range []string{"connector", "exchange", "lanyard", "webhook"} {
 		bin := filepath.Join(dir, program)
 		if err := build(root, program, bin); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/grant"
+	"github.com/lanyard-k8s/lanyard/exchange/provenance"
 	"github.com/lanyard-k8s/lanyard/mutate/violation"
 	"github.com/lanyard-k8s/lanyard/webhook/settings"
 )
@@ -22,7 +26,7 @@ func TestThePagesAreFresh(t *testing.T) {
 	t.Parallel()
 	for name, page := range map[string]func(string) ([]byte, error){
 		"reasons.md": reasonsPage, "metrics.md": metricsPage, "configuration.md": configurationPage,
-		"configuration-connector.md": connectorPage,
+		"configuration-connector.md": connectorPage, "configuration-exchange.md": exchangePage,
 	} {
 		want, err := page(root)
 		if err != nil {
@@ -51,6 +55,22 @@ func TestEveryReasonHasAdviceAndNothingElseHas(t *testing.T) {
 	}
 	if got, want := len(remedies()), len(nodebinding.Reasons()); got != want {
 		t.Errorf("remedies for %d reasons of the connector, want %d", got, want)
+	}
+}
+
+// TestTheExchangesAdviceIsAboutReasons looks for advice about what is no reason; the page itself fails where some is missing.
+func TestTheExchangesAdviceIsAboutReasons(t *testing.T) {
+	t.Parallel()
+	if got, want := len(grantAdvice()), len(grant.Reasons()); got != want {
+		t.Errorf("advice for %d reasons of the token endpoint, want %d", got, want)
+	}
+	if got, want := len(endingAdvice()), len(delegation.Reasons()); got != want {
+		t.Errorf("advice for %d ends, want %d", got, want)
+	}
+	for r := range verdictAdvice() {
+		if r.Message() != "" || !slices.Contains(provenance.Reasons(), r) {
+			t.Errorf("advice for %s, which has its own or is no reason", r)
+		}
 	}
 }
 
@@ -128,11 +148,10 @@ func TestTheReadmeListsTheDemosScenes(t *testing.T) {
 	}
 }
 
-// TestEveryAlertHasARunbook looks for a heading of each alert's name, and for the link to it. The exchange's alerts are
-// held to that when the exchange is there.
+// TestEveryAlertHasARunbook looks for a heading of each alert's name, and for the link to it.
 func TestEveryAlertHasARunbook(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"alerts.yaml", "alerts-connector.yaml"} {
+	for _, file := range []string{"alerts.yaml", "alerts-connector.yaml", "alerts-exchange.yaml"} {
 		text, err := os.ReadFile(filepath.Join(root, "charts/lanyard/files", file))
 		if err != nil {
 			t.Fatal(err)

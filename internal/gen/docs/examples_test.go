@@ -16,12 +16,13 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/connector/config"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/exchange/settings"
 )
 
 // TestTheExamplesHaveEveryKey looks for the keys where the loaders name them: in calls on a section.
 func TestTheExamplesHaveEveryKey(t *testing.T) {
 	t.Parallel()
-	for folder, example := range map[string][]byte{"webhook/settings": webhookYAML, "connector/config": connectorYAML} {
+	for folder, example := range map[string][]byte{"webhook/settings": webhookYAML, "connector/config": connectorYAML, "exchange/settings": exchangeYAML} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			keys := keysOf(t, filepath.Join(root, folder))
@@ -68,7 +69,7 @@ func keysOf(t *testing.T, folder string) map[string]string {
 // The calls that read a key: methods of a section, and a loader's own functions, which take the section before the key.
 var (
 	methods   = regexp.MustCompile(`^(Section|Sections|Enum|Bool|Text|String|Strings|Int|Required|accounts)$`)
-	functions = regexp.MustCompile(`^(seconds|milliseconds|file)$`)
+	functions = regexp.MustCompile(`^(seconds|milliseconds|file|word|httpsURL|directory)$`)
 )
 
 func keyOf(call *ast.CallExpr) (string, bool) {
@@ -101,6 +102,22 @@ func TestTheConnectorsExampleIsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := config.ParseSettings(connectorYAML, nodebinding.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheExchangesExampleIsTheDefaults(t *testing.T) {
+	t.Parallel()
+	want, err := settings.Parse([]byte("issuer: https://lanyard-exchange.lanyard.svc:8443\nkeys: {secret: lanyard/lanyard-exchange-keys}\n" +
+		"store: {directory: /var/lib/lanyard/exchange}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := settings.Parse(exchangeYAML)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func generate(root string) (map[string][]byte, error) {
 	pages := map[string][]byte{}
 	for name, page := range map[string]func(string) ([]byte, error){
 		"reasons.md": reasonsPage, "metrics.md": metricsPage, "configuration.md": configurationPage, "commands.md": commandsPage,
-		"configuration-connector.md": connectorPage,
+		"configuration-connector.md": connectorPage, "configuration-exchange.md": exchangePage,
 	} {
 		text, err := page(root)
 		if err != nil {

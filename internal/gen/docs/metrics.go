@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/lanyard-k8s/lanyard/exchange"
-	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
 	"github.com/lanyard-k8s/lanyard/webhook"
 )
 
@@ -25,7 +22,7 @@ func metricsPage(string) ([]byte, error) {
 	}{
 		{"Webhook", func(r prometheus.Registerer) error { _, err := webhook.NewMetrics(r); return err }},
 		{"Connector", connectorMetrics},
-		{"Exchange (being built)", exchangeMetrics},
+		{"Exchange", exchangeMetrics},
 	} {
 		reg := &catalogue{Registry: prometheus.NewRegistry()}
 		if err := program.register(reg); err != nil {
@@ -39,13 +36,6 @@ func metricsPage(string) ([]byte, error) {
 		writeFamilies(&b, families)
 	}
 	return []byte(b.String()), nil
-}
-
-// exchangeMetrics registers the series of both parts of the exchange.
-func exchangeMetrics(reg prometheus.Registerer) error {
-	_, err := exchange.NewMetrics(reg)
-	_, more := reconcile.NewMetrics(reg)
-	return errors.Join(err, more)
 }
 
 func writeFamilies(b *strings.Builder, families []*dto.MetricFamily) {

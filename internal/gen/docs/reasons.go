@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -57,8 +58,15 @@ func reasonsPage(root string) ([]byte, error) {
 		return nil, err
 	}
 	b.Write(more)
+	if more, err = exchangeReasons(root); err != nil {
+		return nil, err
+	}
+	b.Write(more)
 	return []byte(b.String()), nil
 }
+
+// named is what a comment begins with: the constant's name, or two names if it speaks of the next one, too.
+var named = regexp.MustCompile(`^[A-Z]\w*( and [A-Z]\w*)?:`)
 
 // constantComments reads the comments of a type's constants, without the leading "Name:".
 func constantComments(file, typeName string) (map[string]string, error) {
@@ -67,6 +75,7 @@ func constantComments(file, typeName string) (map[string]string, error) {
 		return nil, fmt.Errorf("read constants: %w", err)
 	}
 	found := map[string]string{}
+	var last string
 	ast.Inspect(syntax, func(n ast.Node) bool {
 		s, ok := n.(*ast.ValueSpec)
 		if !ok || len(s.Values) != 1 {
@@ -76,7 +85,12 @@ func constantComments(file, typeName string) (map[string]string, error) {
 		lit, isLit := s.Values[0].(*ast.BasicLit)
 		if ok && isLit && id.Name == typeName {
 			text, _ := strconv.Unquote(lit.Value)
-			found[text] = sentence(strings.TrimPrefix(s.Doc.Text(), s.Names[0].Name+":"))
+			doc := s.Doc.Text()
+			if doc == "" && strings.Contains(named.FindString(last), " and "+s.Names[0].Name+":") {
+				doc = last
+			}
+			last = doc
+			found[text] = sentence(named.ReplaceAllString(doc, ""))
 		}
 		return true
 	})

@@ -12,26 +12,28 @@ import (
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 )
 
-// TestTheConnectorsThreatsAreTried holds the rows T1 to T42 of the threat model to tests that exist.
-func TestTheConnectorsThreatsAreTried(t *testing.T) {
+// TestThreatsAreTried holds the threat model's rows T1 to T42 (the connector) and X1 to X28 (the exchange) to tests that exist.
+func TestThreatsAreTried(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs/threat-model.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	for letter, want := range map[string]int{"T": 42, "X": 28} {
+		rows := regexp.MustCompile(`(?m)^\| `+letter+`([0-9]+) \|.*\| ([^|]+) \|$`).FindAllStringSubmatch(string(text), -1)
+		if len(rows) != want {
+			t.Errorf("%d rows %s, want %d", len(rows), letter, want)
+		}
+		for i, m := range rows {
+			if m[1] != strconv.Itoa(i+1) {
+				t.Errorf("row %d is %s%s", i+1, letter, m[1])
+			}
+			if !strings.Contains(m[2], "`Test") && m[2] != "none" {
+				t.Errorf("%s%s is tried by %q, which is neither a test nor none", letter, m[1], m[2])
+			}
+		}
+	}
 	tests := testsOfTheTree(t)
-	rows := regexp.MustCompile(`(?m)^\| T([0-9]+) \|.*\| ([^|]+) \|$`).FindAllStringSubmatch(string(text), -1)
-	if len(rows) != 42 {
-		t.Errorf("%d rows, want 42", len(rows))
-	}
-	for i, m := range rows {
-		if m[1] != strconv.Itoa(i+1) {
-			t.Errorf("row %d is T%s", i+1, m[1])
-		}
-		if !strings.Contains(m[2], "`Test") && m[2] != "none" {
-			t.Errorf("T%s is tried by %q, which is neither a test nor none", m[1], m[2])
-		}
-	}
 	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1) {
 		if !tests[m[1]] {
 			t.Errorf("there is no test %s", m[1])
