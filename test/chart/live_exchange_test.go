@@ -122,7 +122,9 @@ func (r *rig) exchangeFiles(account string) (string, []byte) {
 		Spec:       corev1.PodSpec{NodeName: "node-a", ServiceAccountName: account, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}, metav1.CreateOptions{})
 	r.must(err)
-	file := func(name string) []byte { return fileOf(r.t, "default", "lanyard-exchange", name, "--set", withExchange) }
+	file := func(name string) []byte {
+		return fileOf(r.t, "default", "lanyard-exchange", name, "--set", withExchange)
+	}
 	r.write("/etc/lanyard/config/exchange.yaml", []byte(r.inside(string(file("exchange.yaml")))))
 	r.write("/etc/lanyard/config/policies.json", file("policies.json")) // its paths are those of pods
 	authority, err := certs.NewAuthority("chart-test", time.Now(), time.Hour)
