@@ -34,7 +34,7 @@ demo: ## the main job on a real API server, on this machine (DEMO_ARGS=--exit to
 	@echo "building the demo (minutes the first time, seconds later)"
 	@$(GO) run ./cmd/lanyard demo $(DEMO_ARGS)
 
-test: race-note vet ## every test: units, then the real control plane and the chart; says what was skipped
+test: packages race-note vet ## every test: units, then the real control plane and the chart; says what was skipped
 	@$(TESTSUM) -group units $(RACE) -shuffle=on -timeout=15m $(UNITS) \
 	  -group cluster -count=1 -p=1 -timeout=40m $(HEAVY)
 
@@ -100,8 +100,12 @@ image: ## static programs and a loadable image per architecture in dist/, byte f
 	  $(GO) run ./internal/image -arch $$arch -tag $(IMAGE):$(VERSION) -entrypoint /webhook \
 	    -out dist/lanyard-$$arch.tar $(PROGRAMS:%=dist/$$arch/%) || exit 1; done
 
-clean: ## remove dist/; caches stay (go clean -cache, ~/.cache/lanyard-cluster)
+clean: ## remove dist/; caches stay (go clean -cache, ~/.cache/lanyard)
 	@rm -rf dist
+
+.PHONY: packages
+packages: ## what some tests run against: PostgreSQL, nginx, Lua (installed as root on Debian, else those tests skip aloud)
+	@./.ci/packages
 
 .PHONY: race-note
 race-note:
