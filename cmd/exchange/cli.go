@@ -1,24 +1,12 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lanyard-k8s/lanyard/exchange/settings"
-	"github.com/lanyard-k8s/lanyard/internal/config"
-)
-
-// Exit codes.
-const (
-	exitOK     = 0
-	exitError  = 1
-	exitFaults = 2 // the configuration has faults
 )
 
 // backendKubernetes is the one backend of this program.
@@ -35,26 +23,6 @@ type flags struct {
 	backend       string
 	logLevel      string
 	drainDelay    time.Duration
-}
-
-// execute runs the command line and turns its error into one line and an exit code. Faults of the configuration are many lines,
-// one for each.
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	var fs config.Faults
-	if errors.As(err, &fs) {
-		fmt.Fprintf(stderr, "exchange: %v\n", err)
-		return exitFaults
-	}
-	fmt.Fprintf(stderr, "exchange: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	return exitError
 }
 
 func newRoot() *cobra.Command {

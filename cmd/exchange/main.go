@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/lanyard-k8s/lanyard/internal/cli"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
 )
 
@@ -16,5 +17,5 @@ func main() {
 func realMain() int {
 	ctx, stop := lifecycle.Signals(context.Background())
 	defer stop()
-	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	return cli.Execute(ctx, newRoot(), os.Args[1:], os.Stdout, os.Stderr)
 }
