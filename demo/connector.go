@@ -149,19 +149,22 @@ func (s *stage) configMap(name, key string) (string, error) {
 }
 
 // page reads a page of the connector's metrics listener.
-func (c *connector) page(ctx context.Context, path string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.metrics+path, nil)
+func (c *connector) page(ctx context.Context, path string) (string, error) { return page(ctx, c.metrics+path) }
+
+// page reads a page of a program's metrics listener.
+func page(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return "", fmt.Errorf("asking the connector: %w", err)
+		return "", fmt.Errorf("reading %s: %w", url, err)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("asking the connector: %w", err)
+		return "", fmt.Errorf("reading %s: %w", url, err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return "", fmt.Errorf("asking the connector: %w", err)
+		return "", fmt.Errorf("reading %s: %w", url, err)
 	}
 	return string(body), nil
 }

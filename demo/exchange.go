@@ -25,7 +25,7 @@ type exchange struct {
 	url, admin string // where clients and admins are answered
 	ca         string // the file with the CA certificate
 	client     *http.Client
-	since      time.Time // when it was ready
+	metrics    string
 }
 
 // exchangeValues have the chart install the exchange at an address that this machine can reach.
@@ -59,7 +59,7 @@ func (s *stage) startExchange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.exchange.admin = fmt.Sprintf("http://127.0.0.1:%d", admin)
+	s.exchange.admin, s.exchange.metrics = fmt.Sprintf("http://127.0.0.1:%d", admin), fmt.Sprintf("http://127.0.0.1:%d", metrics)
 	p, err := s.cp.StartProcess("exchange", "/usr/bin/env", "POD_NAMESPACE="+s.in.Namespace(), "POD_NAME=lanyard-exchange-0", s.programs["exchange"],
 		"--config="+config, "--listen="+strings.TrimPrefix(s.exchange.url, "https://"), "--tls-cert-dir="+filepath.Join(root, "etc/tls"), "--drain-delay=0s",
 		fmt.Sprintf("--admin-listen=127.0.0.1:%d", admin), fmt.Sprintf("--metrics-listen=127.0.0.1:%d", metrics), "--kubeconfig="+kubeconfig)
@@ -67,7 +67,7 @@ func (s *stage) startExchange(ctx context.Context) error {
 		return err
 	}
 	if err := s.poll(ctx, func() (bool, error) {
-		status, _, err := s.get(ctx, fmt.Sprintf("http://127.0.0.1:%d/readyz", metrics), nil)
+		status, _, err := s.get(ctx, s.exchange.metrics+"/readyz", nil)
 		return status == http.StatusOK, err
 	}); err != nil {
 		return fmt.Errorf("waiting for the exchange: %w; its log ends with\n%s", err, p.Tail(15))

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,22 +32,15 @@ func broker(ctx context.Context, s *stage) error {
 	if err := s.startExchange(ctx); err != nil {
 		return err
 	}
-	s.exchange.since = time.Now()
 	s.tick("exchange ready at " + s.exchange.url + ", with the rights of the chart's service account")
 	return nil
 }
 
-// guardDelay is how long after its first start the exchange trusts no new work: it cannot know what the policies let through
-// before it watched them.
-const guardDelay = 11 * time.Second
-
 // onBehalf has the pod of a job of alice's exchange its token, as the SDK in it would.
 func onBehalf(ctx context.Context, s *stage) error {
 	s.say("# work from before the exchange watched the policies, and ten seconds more, is never confirmed; so alice submits now")
-	select {
-	case <-time.After(time.Until(s.exchange.since.Add(guardDelay))):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.awaitEpoch(ctx); err != nil {
+		return err
 	}
 	if err := s.accepted(ctx, "alice", "job-for-exchange.yaml"); err != nil {
 		return err
@@ -78,6 +72,27 @@ func onBehalf(ctx context.Context, s *stage) error {
 			return fmt.Errorf("the access token's %s is %v, want %s", want.what, got, want.value)
 		}
 		s.tick(want.what + ": " + want.value)
+	}
+	return nil
+}
+
+// awaitEpoch waits until the exchange has found the policies in order and the time from which it trusts new work has come.
+func (s *stage) awaitEpoch(ctx context.Context) error {
+	var epoch float64
+	err := s.poll(ctx, func() (bool, error) {
+		text, err := page(ctx, s.exchange.metrics+"/metrics")
+		for line := range strings.Lines(text) {
+			if value, ok := strings.CutPrefix(line, "lanyard_exchange_guard_epoch_seconds "); ok {
+				if epoch, err = strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil {
+					return false, fmt.Errorf("reading the guard epoch: %w", err)
+				}
+			}
+		}
+		// A creation time has no fraction of a second, so the second after the epoch's is the first that is surely later.
+		return epoch > 0 && strings.Contains(text, `lanyard_exchange_policies{state="in_order"} 1`) && time.Now().After(time.Unix(int64(epoch)+1, 0)), err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the guard epoch: %w", err)
 	}
 	return nil
 }
