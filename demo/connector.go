@@ -149,7 +149,9 @@ func (s *stage) configMap(name, key string) (string, error) {
 }
 
 // page reads a page of the connector's metrics listener.
-func (c *connector) page(ctx context.Context, path string) (string, error) { return page(ctx, c.metrics+path) }
+func (c *connector) page(ctx context.Context, path string) (string, error) {
+	return page(ctx, c.metrics+path)
+}
 
 // page reads a page of a program's metrics listener.
 func page(ctx context.Context, url string) (string, error) {
