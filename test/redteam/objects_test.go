@@ -108,6 +108,21 @@ func env(o object, container int, name string) (string, bool) {
 	return "", false
 }
 
+// refusal is a layer that may refuse, and the reason that it gives.
+type refusal struct{ layer, reason string }
+
+// refusedByOne is for what several policies refuse: the API server tells the answer of whichever it comes to first.
+func (a answer) refusedByOne(t *testing.T, any ...refusal) {
+	t.Helper()
+	for _, r := range any {
+		if _, name, _ := strings.Cut(r.layer, " "); strings.Contains(a.message, "ValidatingAdmissionPolicy '"+name+"' ") {
+			a.refused(t, r.layer, r.reason)
+			return
+		}
+	}
+	t.Errorf("answered with %d (%s), want a refusal by one of %v", a.code, a.message, any)
+}
+
 // refused fails the test unless a layer, "policy NAME" or "webhook NAME", has forbidden the request for a reason: of the
 // webhook's one as it stands in the audit log, of a policy words of its message. More words must be in the message.
 func (a answer) refused(t *testing.T, layer, reason string, words ...string) {

@@ -98,8 +98,10 @@ func TestOwnOptOutAndBack(t *testing.T) {
 	cronPath := at(managed, "batch/v1/cronjobs") + "/" + cron.name(t)
 	cronBack := object{"spec": object{"jobTemplate": back}}
 	for _, c := range []*client{posing, w.as(attacker), w.root()} {
-		c.do(t.Context(), http.MethodPatch, path, back).refused(t, byRequired, helper+" may not submit work")
-		c.do(t.Context(), http.MethodPatch, cronPath, cronBack).refused(t, byRequired, "may not submit work")
+		// The template is guarded, too, against everybody but its creator.
+		own := refusal{byRequired, "may not submit work"}
+		c.do(t.Context(), http.MethodPatch, path, back).refusedByOne(t, own, refusal{"policy lanyard-job-templates", "the pods of this Job act for"})
+		c.do(t.Context(), http.MethodPatch, cronPath, cronBack).refusedByOne(t, own, refusal{"policy lanyard-job-templates", "the pods of this CronJob act for"})
 	}
 	posing.do(t.Context(), http.MethodPatch, cronPath, object{"spec": object{"suspend": true}}).accepted(t)
 	// A person's work may opt in again.
@@ -192,7 +194,8 @@ func TestOwnServerSideApply(t *testing.T) {
 func TestOwnAccountInAForgedJob(t *testing.T) {
 	t.Parallel()
 	c := redteam(t).as(attacker).with("Impersonate-User", helper)
-	c.pod(t, managed, podtest.Owner("batch/v1", "Job")).refused(t, byRequired, helper+" may not submit work")
+	c.pod(t, managed, podtest.Owner("batch/v1", "Job")).refusedByOne(t,
+		refusal{byRequired, helper + " may not submit work"}, refusal{"policy lanyard-job-pods", "was not created by the controller of that kind"})
 	stored := c.pod(t, managed, podtest.Owner("apps/v1", "ReplicaSet")).accepted(t)
 	if got := holders(stored, jobVolume); len(got) > 0 {
 		t.Errorf("the containers with the token are %q", got)
