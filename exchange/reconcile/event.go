@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -89,9 +90,27 @@ func (r *Reconciler) happen(ctx context.Context, h happening) {
 	if h.kind == "Namespace" {
 		e.InvolvedObject.Namespace = h.namespace
 	}
-	if _, err := r.reads.typed.CoreV1().Events(in).Create(ctx, e, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err := r.reads.typed.CoreV1().Events(in).Create(ctx, e, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		err = r.again(ctx, e)
+	}
+	if err != nil {
 		r.failed(err, "writing an Event")
 	}
+}
+
+// again says of an Event that is there already that it has happened once more. Drift alone comes and goes; a refusal is found
+// again whenever its object is looked at, and would be written as often.
+func (r *Reconciler) again(ctx context.Context, e *corev1.Event) error {
+	if e.Reason != eventDrift {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"lastTimestamp": e.LastTimestamp})
+	if err != nil {
+		return fmt.Errorf("writing a patch: %w", err)
+	}
+	_, err = r.reads.typed.CoreV1().Events(e.Namespace).Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // guardChanged tells of policies that are out of order, or in order again.
