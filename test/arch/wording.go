@@ -129,7 +129,7 @@ func stringField(lit *ast.CompositeLit, key string) string {
 }
 
 // machine matches absolute paths that belong to one person's or one build machine.
-var machine = regexp.MustCompile(`(^|[\s"'(=:,\x60])(/(home|Users)/[A-Za-z0-9_-]+/|/root/|/work/|/work\b|C:\\Users\\)`)
+var machine = regexp.MustCompile(`(^|[\s"'(=:,\x60])(/(home|Users)/[A-Za-z0-9_-]+/|/(root|work)\b|C:\\Users\\)`)
 
 // Machine finds absolute paths of somebody's machine in any tracked text file.
 func Machine(t *Tree) []string {
