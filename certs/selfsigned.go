@@ -1,6 +1,6 @@
 // Package certs is where serving certificates come from and how servers keep them fresh: a self-signed authority for the
-// demo and the tests, and a reloader for a directory that cert-manager's Secret is mounted at. What Lanyard asks of
-// cert-manager itself is in certs/certmanager.
+// demo and the tests, one that is kept for a machine without cert-manager, and a reloader for a directory that either of them or
+// cert-manager's Secret fills. What Lanyard asks of cert-manager itself is in certs/certmanager.
 package certs
 
 import (
@@ -29,8 +29,8 @@ const (
 // backdate starts a certificate's life a little early, for clocks that run behind.
 const backdate = 5 * time.Minute
 
-// Authority is a self-signed certificate authority with a key on P-256. It is for the demo and the tests: its key lives in
-// memory only and is never written.
+// Authority is a self-signed certificate authority with a key on P-256. For the demo and the tests its key lives in memory only; a
+// Local keeps it.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
