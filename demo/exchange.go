@@ -30,7 +30,7 @@ type exchange struct {
 
 // exchangeValues have the chart install the exchange at an address that this machine can reach.
 func exchangeValues(url string) string {
-	return "exchange: {replicas: 1}\ncerts: {exchangeSecret: lanyard-exchange-tls}\njobs: {namespaces: [team-a], baseURL: " + url + "}\n"
+	return "jobs: {namespaces: [team-a], baseURL: " + url + "}\n"
 }
 
 // startExchange lays out what the container would find, makes the database, and runs the program until it is ready.

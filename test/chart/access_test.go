@@ -79,22 +79,26 @@ func TestPermissions(t *testing.T) {
 		"lanyard-exchange | coordination.k8s.io | leases |  | create", "lanyard-exchange | coordination.k8s.io | leases | lanyard-exchange | get,update",
 	}
 	tells := []string{"lanyard-exchange-ca |  | configmaps |  | create", "lanyard-exchange-ca |  | configmaps | lanyard-ca | get,update"}
-	tells = append(tells, "lanyard-exchange -> lanyard-exchange-ca in gpu", "lanyard-exchange -> lanyard-exchange-ca in training")
+	tellsJobs := append(slices.Clone(tells), "lanyard-exchange -> lanyard-exchange-ca in training")
+	tellsGPU := append(slices.Clone(tells), "lanyard-exchange -> lanyard-exchange-ca in gpu")
+	tellsBoth := append(slices.Clone(tellsJobs), "lanyard-exchange -> lanyard-exchange-ca in gpu")
 	watch := []string{"lanyard-connector-pods |  | pods |  | list,watch", "lanyard-connector -> lanyard-connector-pods in gpu"}
 	for name, tc := range map[string]struct {
 		profile string
 		args    []string
 		want    [][]string
 	}{
-		"by default, with a test":                      {"default", []string{"--set", "jobs.namespaces={training}"}, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector")}},
+		"by default":                                   {"default", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), exchange}},
+		"a managed namespace, with a test":             {"default", []string{"--set", "jobs.namespaces={training}"}, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), exchange, tellsJobs}},
+		"the rules without the exchange":               {"rules-only", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector")}},
 		"without authentication":                       {"disabled", nil, [][]string{socket, writes("lanyard-connector")}},
-		"the Deployment alone":                         {"deployment", nil, [][]string{deployment, writes("lanyard-connector-deployment")}},
-		"the nodes forward":                            {"forward", nil, [][]string{socket, {reviews("lanyard-connector")}, watch, deployment, writes("lanyard-connector-deployment")}},
-		"publishers and a monitor of us":               {"socket", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, {"lanyard-connector -> lanyard-connector-pods in lanyard"}}},
-		"the exchange":                                 {"exchange", nil, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, exchange, tells}},
-		"the exchange, and somebody else tells the CA": {"default", []string{"--set", "exchange.replicas=1,connector.socket.enabled=false,jobs.namespaces={training},jobs.caConfigMap.manage=false"}, [][]string{test, exchange}},
+		"the Deployment alone":                         {"deployment", nil, [][]string{deployment, writes("lanyard-connector-deployment"), exchange}},
+		"the nodes forward":                            {"forward", nil, [][]string{socket, {reviews("lanyard-connector")}, watch, deployment, writes("lanyard-connector-deployment"), exchange, tellsGPU}},
+		"publishers and a monitor of us":               {"socket", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, {"lanyard-connector -> lanyard-connector-pods in lanyard"}, exchange, tellsGPU}},
+		"the exchange":                                 {"exchange", nil, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, exchange, tellsBoth}},
+		"the exchange, and somebody else tells the CA": {"default", []string{"--set", "connector.socket.enabled=false,jobs.namespaces={training},jobs.caConfigMap.manage=false"}, [][]string{test, exchange}},
 		"the exchange of other kinds":                  {"exchange-postgres", nil, [][]string{exchange, leads, {"lanyard-exchange | x.example.com | trainers |  | get,list,watch"}}},
-		"no connector":                                 {"default", []string{"--set", "connector.socket.enabled=false"}, nil},
+		"no connector":                                 {"rules-only", []string{"--set", "connector.socket.enabled=false"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ func exchangeProfiles(t *testing.T) []string {
 		}
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff([]string{"exchange", "exchange-postgres"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"aks", "audit", "default", "deployment", "exchange", "exchange-postgres", "forward", "job-kinds", "no-cert-manager", "socket"}, names); diff != "" {
 		t.Fatalf("profiles with the exchange (-want +got):\n%s", diff)
 	}
 	return names
@@ -61,10 +61,10 @@ func TestTheExchangeTakesItsConfiguration(t *testing.T) {
 			if s.Keys.Namespace != Namespace || s.Keys.Secret != "lanyard-exchange-keys" {
 				t.Errorf("the keys are in %s/%s", s.Keys.Namespace, s.Keys.Secret)
 			}
-			if profile == "exchange" && (s.BaseURL != "https://lanyard-exchange."+Namespace+".svc:8443" || s.Rules.Issuer != s.BaseURL || s.Rules.ClientID != "nemo-platform") {
+			if (profile == "exchange" || profile == "default") && (s.BaseURL != "https://lanyard-exchange."+Namespace+".svc:8443" || s.Rules.Issuer != s.BaseURL || s.Rules.ClientID != "nemo-platform") {
 				t.Errorf("base URL %s, issuer %s, client id %s", s.BaseURL, s.Rules.Issuer, s.Rules.ClientID)
 			}
-			if r := s.Reconcile; !r.Enabled() || (r.Lease != "") != (s.Store.Driver == settings.Postgres) || (r.CAConfigMap != "") != (profile == "exchange") {
+			if r := s.Reconcile; !r.Enabled() || (r.Lease != "") != (s.Store.Driver == settings.Postgres) || (r.CAConfigMap == "") != (profile == "exchange-postgres" || profile == "job-kinds") {
 				t.Errorf("the reconciler's lease is %q, its ConfigMap %q", r.Lease, r.CAConfigMap)
 			}
 			if diff := cmp.Diff([]string{"system:serviceaccount:ci:runner"}, s.Rules.SystemSubjects); profile == "exchange-postgres" && diff != "" {
@@ -102,7 +102,7 @@ func TestTheExchangeExpectsThePoliciesOfTheChart(t *testing.T) {
 // TestWithoutReplicasNothingOfTheProgramIsInstalled holds the rendering to what replicas: 0 says.
 func TestWithoutReplicasNothingOfTheProgramIsInstalled(t *testing.T) {
 	t.Parallel()
-	objects := render(t, "exchange", "--set", "exchange.replicas=0")
+	objects := render(t, "rules-only", "--set", "monitoring.dashboard.enabled=true")
 	for _, o := range objects {
 		if strings.HasPrefix(o.GetName(), "lanyard-exchange") || o.GetName() == "lanyard-dashboard-exchange" {
 			t.Errorf("%s %s is rendered", o.GetKind(), o.GetName())

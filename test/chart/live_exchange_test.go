@@ -27,8 +27,8 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 )
 
-// withExchange has the chart install the exchange, with a namespace in which it keeps the CA certificate.
-const withExchange = "exchange.replicas=1,jobs.namespaces={gpu}"
+// withExchange tells the chart of a namespace in which the exchange keeps the CA certificate.
+const withExchange = "jobs.namespaces={gpu}"
 
 // TestTheExchangeRunsAsTheChartStartsIt runs the program as its Deployment would: its own init container first, its own
 // account's token, the rendered files, and no right but the chart's.

@@ -87,9 +87,12 @@ func TestNotes(t *testing.T) {
 			want:    []string{"its tokens name https://auth.example.com", "name the namespace of what leads there in gateway.namespaces"},
 			wantNot: []string{"PersistentVolumeClaim", "jobs.namespaces is empty", "Secret lanyard-exchange-keys"},
 		},
-		"the exchange may write nowhere": {args: []string{"--set", "exchange.replicas=1"}, want: []string{"WARNING: jobs.namespaces is empty"}},
-		"the rules without the program":  {want: []string{"exchange.replicas is 0", "templateEditors"}},
-		"policies off":                   {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
+		"the exchange may write nowhere": {want: []string{"WARNING: jobs.namespaces is empty"}, wantNot: []string{"exchange.replicas is 0"}},
+		"the rules without the program": {
+			args: []string{"-f", "testdata/profiles/rules-only.yaml"},
+			want: []string{"exchange.replicas is 0", "templateEditors"}, wantNot: []string{"The exchange answers", "Secret lanyard-exchange-keys"},
+		},
+		"policies off": {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

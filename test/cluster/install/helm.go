@@ -45,7 +45,7 @@ func Render(ctx context.Context, helm, version, namespace, values string, ca []b
 	}
 	cmd := exec.CommandContext(ctx, helm, "template", release, filepath.Join(tree, "charts", "lanyard"),
 		"--namespace="+namespace, "--kube-version="+version, "--no-hooks",
-		"--set=certManager.enabled=false,certs.existingSecret=lanyard-webhook-tls",
+		"--set=certManager.enabled=false,certs.existingSecret=lanyard-webhook-tls,certs.exchangeSecret=lanyard-exchange-tls",
 		"--set-string=certs.caBundle="+base64.StdEncoding.EncodeToString(ca),
 		"--values=-")
 	cmd.Stdin = strings.NewReader(values)
