@@ -17,10 +17,16 @@ PROGRAMS := webhook connector exchange lanyard
 CC_FOUND := $(shell command -v gcc || command -v clang)
 RACE     ?= $(if $(CC_FOUND),-race,)
 
-# Packages whose tests start a real control plane or build helm, and all the others.
-HEAVY = $(shell $(GO) list ./test/... $$(grep -rl --include=*_test.go 'lanyard/test/cluster"' . | xargs -n 1 dirname | sort -u) | \
-  sort -u | grep -v -e /test/arch -e /test/podtest)
-UNITS = $(filter-out $(HEAVY),$(shell $(GO) list ./...))
+# Packages whose tests start a real control plane, a Docker Engine or build helm; those that install the whole on real nodes,
+# which mostly wait and so run beside them; and all the others.
+HEAVY = $(shell $(GO) list ./test/... $$(grep -rlE --include=*_test.go 'lanyard/test/(cluster|docker)"' . | xargs -n 1 dirname | sort -u) | \
+  sort -u | grep -v -e /test/arch -e /test/podtest -e /test/e2e)
+E2E   = $(shell $(GO) list ./test/... | grep /test/e2e)
+# Without the race detector: CEL over a pod of 40,000 variables takes it minutes, and nothing in there runs at the same time.
+PLAIN = $(shell $(GO) list ./policy)
+UNITS = $(filter-out $(HEAVY) $(E2E) $(PLAIN),$(shell $(GO) list ./...))
+HEAVY_GROUPS = -group cluster -count=1 -p=1 -timeout=40m $(HEAVY) $(if $(E2E),-beside e2e -count=1 -p=1 -timeout=40m $(E2E))
+UNIT_GROUPS = -group units $(RACE) -shuffle=on -timeout=15m $(UNITS) -beside policy -shuffle=on -timeout=15m $(PLAIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test unit cluster check fmt vet staticcheck golangci arch vuln lint generate verify bench fuzz image clean
@@ -35,14 +41,13 @@ demo: ## the main job on a real API server, on this machine (DEMO_ARGS=--exit to
 	@$(GO) run ./cmd/lanyard demo $(DEMO_ARGS)
 
 test: packages race-note vet ## every test: units, then the real control plane and the chart; says what was skipped
-	@$(TESTSUM) -group units $(RACE) -shuffle=on -timeout=15m $(UNITS) \
-	  -group cluster -count=1 -p=1 -timeout=40m $(HEAVY)
+	@$(TESTSUM) $(UNIT_GROUPS) $(HEAVY_GROUPS)
 
 unit: race-note ## the fast tests alone
-	@$(TESTSUM) -group units $(RACE) -shuffle=on -timeout=15m $(UNITS)
+	@$(TESTSUM) $(UNIT_GROUPS)
 
-cluster: ## the tests on the real control plane and of the chart alone
-	@$(TESTSUM) -group cluster -count=1 -p=1 -timeout=40m $(HEAVY)
+cluster: ## the tests on the real control plane, of the chart and on real nodes alone
+	@$(TESTSUM) $(HEAVY_GROUPS)
 
 check: fmt vet staticcheck test verify vuln ## all that must be green before a commit is handed in
 

@@ -6,10 +6,12 @@ import (
 	"strings"
 )
 
-// group is one call of `go test`: a name for the summary, and the arguments.
+// group is one call of `go test`: a name for the summary, the arguments, and whether it runs at the same time as the group
+// before it.
 type group struct {
-	name string
-	args []string
+	name   string
+	args   []string
+	beside bool
 }
 
 // String shows the arguments, with a count in place of a long list of packages.
@@ -28,16 +30,18 @@ func (g group) String() string {
 	return strings.Join(append(flags, packages...), " ")
 }
 
-// parseGroups reads "-group NAME ARG..." as often as it occurs.
+// parseGroups reads "-group NAME ARG..." and "-beside NAME ARG..." as often as they occur.
 func parseGroups(args []string) ([]group, error) {
 	var groups []group
 	for i := 0; i < len(args); i++ {
 		switch {
-		case args[i] == "-group" && i+1 == len(args):
-			return nil, errors.New("-group needs a name and then what to hand to go test")
-		case args[i] == "-group":
+		case opens(args[i]) && i+1 == len(args):
+			return nil, fmt.Errorf("%s needs a name and then what to hand to go test", args[i])
+		case args[i] == "-beside" && len(groups) == 0:
+			return nil, errors.New("-beside needs a -group before it to run beside")
+		case opens(args[i]):
+			groups = append(groups, group{name: args[i+1], beside: args[i] == "-beside"})
 			i++
-			groups = append(groups, group{name: args[i]})
 		case len(groups) == 0:
 			return nil, fmt.Errorf("%q stands before the first -group", args[i])
 		default:
@@ -49,4 +53,19 @@ func parseGroups(args []string) ([]group, error) {
 		return nil, errors.New("nothing to run; say -group NAME and then what to hand to go test")
 	}
 	return groups, nil
+}
+
+func opens(arg string) bool { return arg == "-group" || arg == "-beside" }
+
+// waves puts together the groups that run at the same time.
+func waves(groups []group) [][]group {
+	var out [][]group
+	for _, g := range groups {
+		if g.beside && len(out) > 0 {
+			out[len(out)-1] = append(out[len(out)-1], g)
+		} else {
+			out = append(out, []group{g})
+		}
+	}
+	return out
 }

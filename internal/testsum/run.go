@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -23,18 +24,41 @@ type outcome struct {
 	took time.Duration
 }
 
-// run runs the groups one after the other, prints the summary, and says whether everything passed. A failed group does
-// not stop the next.
+// run runs the groups one after the other, those that stand beside each other at the same time, prints the summary, and
+// says whether everything passed. A failed group does not stop the next.
 func run(ctx context.Context, w io.Writer, groups []group) bool {
+	w = &turns{w: w}
 	var outcomes []outcome
-	for _, g := range groups {
-		fmt.Fprintf(w, "--- %s: go test %s\n", g.name, g)
-		outcomes = append(outcomes, runGroup(ctx, w, g))
+	for _, wave := range waves(groups) {
+		outcomes = append(outcomes, runWave(ctx, w, wave)...)
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	return summarise(w, outcomes) && len(outcomes) == len(groups)
+}
+
+func runWave(ctx context.Context, w io.Writer, wave []group) []outcome {
+	outcomes := make([]outcome, len(wave))
+	var wg sync.WaitGroup
+	for i, g := range wave {
+		fmt.Fprintf(w, "--- %s: go test %s\n", g.name, g)
+		wg.Go(func() { outcomes[i] = runGroup(ctx, w, g) })
+	}
+	wg.Wait()
+	return outcomes
+}
+
+// turns lets several groups print, one whole write at a time.
+type turns struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (t *turns) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.w.Write(p)
 }
 
 // runGroup runs one `go test -json` and streams its packages.
@@ -54,7 +78,7 @@ func runGroup(ctx context.Context, w io.Writer, g group) outcome {
 		out.failed++
 		return out
 	}
-	stream(w, stdout, out.tally)
+	stream(w, stdout, g.name, out.tally)
 	out.ok = cmd.Wait() == nil
 	if !out.ok && out.failed == 0 {
 		out.failed++ // go test itself failed: a bad flag, a pattern without packages, an interrupt
@@ -64,7 +88,7 @@ func runGroup(ctx context.Context, w io.Writer, g group) outcome {
 }
 
 // stream feeds the events into the tally, prints every package that ends, and what is running when it has been quiet.
-func stream(w io.Writer, r io.Reader, t *tally) {
+func stream(w io.Writer, r io.Reader, name string, t *tally) {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -90,7 +114,7 @@ func stream(w io.Writer, r io.Reader, t *tally) {
 				quiet.Reset(heartbeat)
 			}
 		case <-quiet.C:
-			fmt.Fprintf(w, "... %s: %s\n", time.Since(start).Round(time.Second), doing(t))
+			fmt.Fprintf(w, "... %s, %s: %s\n", name, time.Since(start).Round(time.Second), doing(t))
 			quiet.Reset(heartbeat)
 		}
 	}
@@ -107,8 +131,7 @@ func takeLine(w io.Writer, t *tally, line string) bool {
 	if !ended || res.verdict == "none" {
 		return false
 	}
-	fmt.Fprint(w, res.failures)
-	fmt.Fprintln(w, res.closing)
+	fmt.Fprint(w, res.failures+res.closing+"\n")
 	return true
 }
 

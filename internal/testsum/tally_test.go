@@ -116,30 +116,11 @@ func TestTally(t *testing.T) {
 	}
 }
 
-func TestParseGroups(t *testing.T) {
-	t.Parallel()
-	got, err := parseGroups([]string{"-group", "units", "-race", "./...", "-group", "cluster", "./test/..."})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []group{{"units", []string{"-race", "./..."}}, {"cluster", []string{"./test/..."}}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(group{})); diff != "" {
-		t.Errorf("groups (-want +got):\n%s", diff)
-	}
-	for name, args := range map[string][]string{
-		"nothing at all": nil, "no group": {"-race"}, "a group without a name": {"-group"},
-	} {
-		if _, err := parseGroups(args); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
 func TestALongListOfPackagesIsCounted(t *testing.T) {
 	t.Parallel()
 	for want, g := range map[string]group{
-		"-race ./a ./b":      {"units", []string{"-race", "./a", "./b"}},
-		"-race (4 packages)": {"units", []string{"-race", "./a", "./b", "./c", "./d"}},
+		"-race ./a ./b":      {name: "units", args: []string{"-race", "./a", "./b"}},
+		"-race (4 packages)": {name: "units", args: []string{"-race", "./a", "./b", "./c", "./d"}},
 	} {
 		if got := g.String(); got != want {
 			t.Errorf("String() = %q, want %q", got, want)
