@@ -34,7 +34,8 @@ import (
 )
 
 // benchServer makes the test binary a server, so that its CPU time can be told from the client's: "echo" is bare grpc-go, "desk"
-// the connector. benchSocket is where it listens.
+// the connector, "tls" the connector over
+// TLS. benchSocket is where it listens, or where it writes its address to.
 const (
 	benchServer = "LANYARD_BENCH_SERVER"
 	benchSocket = "LANYARD_BENCH_SOCKET"
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 	switch kind := os.Getenv(benchServer); kind {
 	case "":
 		os.Exit(m.Run())
-	case "echo", "desk":
+	case "echo", "desk", "tls":
 		if err := serveBench(kind, os.Getenv(benchSocket)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -70,6 +71,9 @@ func serveBench(kind, path string) error {
 	server, err := benchDesk()
 	if err != nil {
 		return err
+	}
+	if kind == "tls" {
+		return serveBenchTLS(ctx, path)
 	}
 	u, err := NewUnixSocket(path, 0, -1)
 	if err != nil {
@@ -144,6 +148,7 @@ func benchDesk() (*Server, error) {
 // child is a server in a process of its own, with clients on it.
 type child struct {
 	pid   int
+	dir   string
 	calls []healtheventv1.PlatformConnectorClient
 }
 
@@ -164,7 +169,7 @@ func startChild(b *testing.B, kind string) *child {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "up\n" {
 		b.Fatalf("the %s server does not come up: %q, %v", kind, line, err)
 	}
-	c := &child{pid: cmd.Process.Pid}
+	c := &child{pid: cmd.Process.Pid, dir: dir}
 	for range 4 {
 		conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		must(b, err)

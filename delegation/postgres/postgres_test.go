@@ -211,3 +211,36 @@ func BenchmarkGet(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSize reports what a submission with one row takes in bytes of the database, indexes included.
+func BenchmarkSize(b *testing.B) {
+	const many = 2000
+	for b.Loop() {
+		o := shared.migrated(b)
+		s := open(b, o)
+		db, err := sql.Open("pgx", o.Conn)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size := func() (n int64) {
+			if err := db.QueryRow(`SELECT pg_total_relation_size('submission') + pg_total_relation_size('delegation')`).Scan(&n); err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+		empty := size()
+		for i := range many {
+			uid := fmt.Sprintf("6a1f9cde-7d4c-4f6f-9d3e-%012d", i)
+			_, err := s.Confirm(context.Background(), delegationtest.Submission(uid))
+			if err == nil {
+				_, err = s.Put(context.Background(), delegationtest.PodRow(uid, fmt.Sprintf("0b1c2d3e-4f5a-6b7c-8d9e-%012d", i)))
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(size()-empty)/many, "B/job-and-pod")
+		b.ReportMetric(0, "ns/op")
+		_, _ = db.Close(), s.Close()
+	}
+}

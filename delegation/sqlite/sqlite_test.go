@@ -303,3 +303,38 @@ func BenchmarkPut(b *testing.B) {
 		i++
 	}
 }
+
+// BenchmarkSize reports what a submission with one row takes in bytes of the file, indexes included.
+func BenchmarkSize(b *testing.B) {
+	const many = 2000
+	for b.Loop() {
+		dir := migrated(b)
+		s := open(b, dir)
+		for i := range many {
+			uid := fmt.Sprintf("6a1f9cde-7d4c-4f6f-9d3e-%012d", i)
+			_, err := s.Confirm(context.Background(), delegationtest.Submission(uid))
+			if err == nil {
+				_, err = s.Put(context.Background(), delegationtest.PodRow(uid, fmt.Sprintf("0b1c2d3e-4f5a-6b7c-8d9e-%012d", i)))
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		var size int64
+		files, err := os.ReadDir(dir)
+		for _, f := range files {
+			info, bad := f.Info()
+			if err = errors.Join(err, bad); err == nil {
+				size += info.Size()
+			}
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(size)/many, "B/job-and-pod")
+		b.ReportMetric(0, "ns/op")
+	}
+}

@@ -35,7 +35,7 @@ var shared server
 var errNoPostgres = errors.New("no PostgreSQL is installed (Debian: apt-get install postgresql)")
 
 // database makes an empty database and returns a file with its data source name.
-func (s *server) database(t *testing.T) string {
+func (s *server) database(t testing.TB) string {
 	t.Helper()
 	s.once.Do(func() { s.err = s.start() })
 	if errors.Is(s.err, errNoPostgres) {
