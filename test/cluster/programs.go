@@ -42,7 +42,7 @@ func buildPrograms(ctx context.Context, out io.Writer) (programs, error) {
 	kubernetes, err := program.Build(ctx, out, program.Source{
 		Name:      "k8s",
 		Dir:       filepath.Join(tree, "test/cluster/k8s"),
-		Inputs:    []string{"."},
+		Inputs:    []string{"go.mod", "go.sum", "main.go"},
 		LinkFlags: linkVersion(version),
 		Hint:      "etcd and Kubernetes " + version + ": several minutes the first time, nothing later",
 	})

@@ -26,8 +26,8 @@ import (
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
-// components maps every name that this program answers to onto what runs it. A scheduler, a proxy or a kubelet is one
-// more line: runCommand around its public app package's New...Command.
+// components maps every name that this program answers to onto what runs it. What only a cluster with real nodes runs is in
+// program node, in the folder of that name.
 func components() map[string]func() int {
 	return map[string]func() int{
 		"etcd":                    runEtcd,
