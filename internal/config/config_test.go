@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +41,33 @@ func TestFaultsReadAsLines(t *testing.T) {
 		t.Fatal("no error")
 	}
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTextsChecksEveryEntry(t *testing.T) {
+	t.Parallel()
+	root := Parse([]byte("users: {1000: alice, 1001: 5, 1002: '', 1003: null, bob: carol, 1000: dave}\nother: [x]\n"))
+	got := root.Texts("users", func(name, text string) error {
+		if name == "bob" {
+			return errors.New("must be a number")
+		}
+		return nil
+	})
+	if diff := cmp.Diff(map[string]string{"1000": "alice"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if root.Texts("absent", nil) != nil || len(root.Texts("other", nil)) != 0 {
+		t.Error("an absent mapping, or a list, has entries")
+	}
+	want := `6 faults:
+  users.1000: stands twice, first on line 1; remove one (line 1)
+  users.1001: must be a string, not a number (line 1)
+  users.1002: is empty; remove the key to get the default, or write a value (line 1)
+  users.1003: is null; remove the key to get the default, or write the value that you mean ([] for an empty list) (line 1)
+  users.bob: must be a number (line 1)
+  other: must be a mapping, not a list (line 2)`
+	if diff := cmp.Diff(want, root.Err().Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -87,3 +87,26 @@ func (s *Section) list(key string) (nodes []*yaml.Node, given bool) {
 	}
 	return n.Content, true
 }
+
+// Texts reads a mapping from names that the file chooses to strings that are not empty. check returns what is wrong with an entry.
+// Absent is nil.
+func (s *Section) Texts(key string, check func(name, text string) error) map[string]string {
+	if !s.Has(key) {
+		s.known[key] = true
+		return nil
+	}
+	child := s.Section(key)
+	out := map[string]string{}
+	for _, name := range child.order {
+		text := child.Text(name.Value, "")
+		if text == "" {
+			continue // a fault already
+		}
+		if err := check(name.Value, text); err != nil {
+			child.Fault(name.Value, "%v", err)
+			continue
+		}
+		out[name.Value] = text
+	}
+	return out
+}
