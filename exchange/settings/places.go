@@ -9,7 +9,8 @@ import (
 	"github.com/lanyard-k8s/lanyard/internal/mint"
 )
 
-func signing(sec *config.Section, ttl time.Duration) Keys {
+// signing reads where the keys are. Beside docker they have a place by default, and no Secret can be one.
+func signing(sec *config.Section, ttl time.Duration, d Docker) Keys {
 	words := make([]string, 0, len(mint.Algs()))
 	for _, a := range mint.Algs() {
 		words = append(words, string(a))
@@ -23,8 +24,13 @@ func signing(sec *config.Section, ttl time.Duration) Keys {
 		},
 	}
 	secret := sec.Text("secret", "")
+	if d.Enabled && k.Directory == "" {
+		k.Directory = d.StateDirectory + "/keys"
+	}
 	namespace, name, found := strings.Cut(secret, "/")
 	switch {
+	case d.Enabled && sec.Has("secret"):
+		sec.Fault("secret", "belongs to Kubernetes; beside docker the keys are in keys.directory")
 	case secret == "" && k.Directory == "":
 		sec.Fault("secret", `must be given as "namespace/name", or keys.directory instead`)
 	case secret != "" && k.Directory != "":
@@ -44,13 +50,20 @@ func signing(sec *config.Section, ttl time.Duration) Keys {
 	return k
 }
 
-func store(sec *config.Section) Store {
+func store(sec *config.Section, d Docker) Store {
 	s := Store{
 		Driver:         Driver(sec.Enum("driver", string(SQLite), string(SQLite), string(Postgres))),
 		Directory:      directory(sec, "directory"),
 		ConnectionFile: directory(sec, "connectionFile"),
 		ListenFile:     directory(sec, "listenConnectionFile"),
 		Connections:    sec.Int("maxConnections", 8, 1, 256),
+	}
+	if d.Enabled && s.Driver == Postgres {
+		sec.Fault("driver", "must be sqlite beside docker, which is one process on one machine")
+		return s
+	}
+	if d.Enabled && s.Directory == "" {
+		s.Directory = d.StateDirectory + "/store"
 	}
 	switch s.Driver {
 	case SQLite:

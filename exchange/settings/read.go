@@ -47,8 +47,9 @@ func Parse(raw []byte) (Settings, error) {
 	s.BaseURL = baseURL(root, s.Rules.Issuer)
 	s.Subjects = subjects(root.Section("claims"), &s.Rules)
 	s.Login = login(root.Section("login"))
-	s.Keys = signing(root.Section("keys"), s.Rules.TTL)
-	s.Store = store(root.Section("store"))
+	s.Docker = docker(root, s.Rules)
+	s.Keys = signing(root.Section("keys"), s.Rules.TTL, s.Docker)
+	s.Store = store(root.Section("store"), s.Docker)
 	s.Callout = callout(root.Section("authenticate"), s.Rules)
 	if s.Replicas > 1 && s.Store.Driver == SQLite {
 		root.FaultAt("replicas", "must be 1 with store.driver sqlite: one process alone may use an SQLite database; use postgres")

@@ -28,6 +28,8 @@ type Settings struct {
 	Limits   Limits
 	// Reconcile is how pods are judged; its zero value means that somebody else writes the rows.
 	Reconcile Reconcile
+	// Docker is the backend for one machine; its zero value is Kubernetes.
+	Docker Docker
 	// Replicas is how many processes share the store and the keys.
 	Replicas int64
 	// Drain is how long requests may take to end once the process is told to stop.
@@ -141,8 +143,8 @@ func (r Reconcile) Enabled() bool { return r.PoliciesFile != "" }
 // MarshalLog is what the log is told: everything but what is known of people.
 func (s Settings) MarshalLog() any {
 	type plain Settings // without this method
-	people := len(s.Subjects)
-	s.Subjects = nil
+	people := len(s.Subjects) + len(s.Docker.Submitters)
+	s.Subjects, s.Docker.Submitters = nil, nil
 	return struct {
 		plain
 		People int
