@@ -69,7 +69,7 @@ func TestEveryPodIsRestricted(t *testing.T) {
 				}
 				slices.Sort(reasons)
 				var want []string
-				if o.GetKind() == "DaemonSet" {
+				if mountsHost(spec) {
 					want = unrestricted()
 				}
 				if diff := cmp.Diff(want, reasons); diff != "" {
@@ -88,7 +88,12 @@ func TestEveryPodIsRestricted(t *testing.T) {
 	}
 }
 
-// unrestricted is what the restricted level has against the connector's DaemonSet: a hostPath directory belongs to root.
+// mountsHost says whether a pod mounts a host's directory, as the connector's DaemonSet and the test that speaks to it do.
+func mountsHost(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
+}
+
+// unrestricted is what the restricted level has against those: a hostPath directory belongs to root.
 func unrestricted() []string {
 	return []string{"restricted volume types", "runAsNonRoot != true", "runAsUser=0"}
 }
