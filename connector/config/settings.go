@@ -111,6 +111,10 @@ type Spool struct {
 	Group time.Duration
 	// RetryMost (retryMostSeconds, 30) bounds the pause between two attempts to deliver.
 	RetryMost time.Duration
+	// GiveUpAttempts (giveUpAttempts, 10; 0 is never) and GiveUpAfter (giveUpSeconds, 900) are how often and how long a batch
+	// is offered to a sink that fails on it before it is put aside for that sink.
+	GiveUpAttempts int64
+	GiveUpAfter    time.Duration
 }
 
 // Sinks (sinks) are where accepted events go. At least one must be enabled.

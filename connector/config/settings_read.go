@@ -172,6 +172,9 @@ func (r reader) spool(sec *config.Section) Spool {
 		Bytes:     sec.Int("maxBytes", 256*mebibyte, mebibyte, 1<<40),
 		Group:     milliseconds(sec, "groupMilliseconds", 2, 0, 100),
 		RetryMost: seconds(sec, "retryMostSeconds", 30, 1, 600),
+
+		GiveUpAttempts: sec.Int("giveUpAttempts", 10, 0, 1000),
+		GiveUpAfter:    seconds(sec, "giveUpSeconds", 900, 10, day),
 	}
 }
 

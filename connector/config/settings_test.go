@@ -29,7 +29,7 @@ func defaults() config.Settings {
 			Kubernetes: config.KubernetesSink{Enabled: true, ForeignConditions: []string{}, Conditions: 64, Writes: 32, Events: 16},
 			Store:      config.StoreSink{Driver: "sqlite", Path: "/var/lib/lanyard/store/events.db", Retention: 30 * 24 * time.Hour},
 		},
-		Spool: config.Spool{Enabled: true, Directory: "/var/lib/lanyard/spool", Bytes: 256 << 20, Group: 2 * time.Millisecond, RetryMost: 30 * time.Second},
+		Spool: config.Spool{Enabled: true, Directory: "/var/lib/lanyard/spool", Bytes: 256 << 20, Group: 2 * time.Millisecond, RetryMost: 30 * time.Second, GiveUpAttempts: 10, GiveUpAfter: 15 * time.Minute},
 	}
 }
 

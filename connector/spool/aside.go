@@ -3,9 +3,12 @@ package spool
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
+	"strings"
 )
+
+// partExt ends the name of a file that is being written.
+const partExt = ".part"
 
 // asideFiles bounds the number of records that are kept aside; their bytes are bounded by a sixteenth of the spool's.
 const asideFiles = 256
@@ -21,7 +24,13 @@ func (s *Spool) countAside() error {
 	if err != nil {
 		return err
 	}
-	for _, size := range kept {
+	for name, size := range kept {
+		if strings.HasSuffix(name, partExt) { // its process ended while it was written; the record is where it was
+			if err := s.disk.remove(path.Join(asideFolder, name)); err != nil {
+				return fmt.Errorf("remove a half-written file: %w", err)
+			}
+			continue
+		}
 		s.aside.files++
 		s.aside.bytes += size
 	}
@@ -37,7 +46,7 @@ func (s *Spool) quarantine(p place, why Reason, body []byte, cause error) {
 	s.o.Log.Error(cause, "a record is put aside", "reason", why, "record", name, "kept", kept)
 }
 
-// keep writes bytes into the folder and says whether it did.
+// keep writes bytes into the folder, durably, and says whether they are there.
 func (s *Spool) keep(name string, body []byte) bool {
 	s.mu.Lock()
 	fits := s.aside.files < asideFiles && s.aside.bytes+int64(len(body)) <= s.o.Bytes/16
@@ -49,16 +58,33 @@ func (s *Spool) keep(name string, body []byte) bool {
 	if !fits {
 		return false
 	}
-	f, err := s.disk.create(path.Join(asideFolder, name))
-	if errors.Is(err, fs.ErrExist) {
+	err := s.writeAside(path.Join(asideFolder, name), body)
+	if err == nil {
 		return true
 	}
+	s.mu.Lock()
+	s.aside.files--
+	s.aside.bytes -= int64(len(body))
+	s.mu.Unlock()
+	s.o.Log.Error(err, "a record that is put aside cannot be kept", "record", name)
+	return false
+}
+
+// writeAside makes a file that is there with all its bytes or not at all.
+func (s *Spool) writeAside(name string, body []byte) error {
+	f, err := s.disk.create(name + partExt)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(body)
 	if err == nil {
-		_, err = f.Write(body)
-		err = errors.Join(err, f.Close())
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = s.disk.rename(name+partExt, name)
 	}
 	if err != nil {
-		s.o.Log.Error(err, "a record that is put aside cannot be kept", "record", name)
+		return errors.Join(err, s.disk.remove(name+partExt))
 	}
-	return err == nil
+	return s.disk.sync(asideFolder)
 }

@@ -64,24 +64,33 @@ type unfit struct {
 	cause error
 }
 
-// attempt reads a record, decides about it again and offers it to the sink. It returns true when the sink is done with it.
-func (s *Spool) attempt(ctx context.Context, l *lane, p place) (*unfit, bool) {
+// result is what came of an attempt.
+type result struct {
+	unfit  *unfit      // the record may not go on
+	done   bool        // the sink is done with it
+	failed *sink.Error // it is to be offered again; nil also when it was not offered
+	body   []byte
+}
+
+// attempt reads a record, decides about it again and offers it to the sink.
+func (s *Spool) attempt(ctx context.Context, l *lane, p place) result {
 	select {
 	case l.slots <- struct{}{}:
 		defer func() { <-l.slots }()
 	case <-ctx.Done():
-		return nil, false
+		return result{}
 	}
 	body, err := p.segment.read(int64(p.offset))
 	if err != nil && !errors.Is(err, errRecord) {
 		s.o.Log.Error(err, "cannot read the spool", "segment", segmentName(p.segment.number))
-		return nil, false
+		return result{}
 	}
 	b, why, err := s.judge(body, err)
 	if why != "" {
-		return &unfit{why: why, body: body, cause: err}, false
+		return result{unfit: &unfit{why: why, body: body, cause: err}}
 	}
-	return nil, s.offer(ctx, l, b)
+	done, failed := s.offer(ctx, l, b)
+	return result{done: done, failed: failed, body: body}
 }
 
 // judge says whether what was read may go on.
@@ -106,27 +115,28 @@ func (s *Spool) judge(body []byte, err error) (sink.Batch, Reason, error) {
 	return b, "", nil
 }
 
-// offer hands a batch to a sink and says whether the sink is done with it.
-func (s *Spool) offer(ctx context.Context, l *lane, b sink.Batch) bool {
+// offer hands a batch to a sink and says whether the sink is done with it, or what went wrong.
+func (s *Spool) offer(ctx context.Context, l *lane, b sink.Batch) (bool, *sink.Error) {
 	attempt, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	begin := time.Now()
 	report, err := s.call(attempt, l, b)
 	if ctx.Err() != nil && err != nil {
-		return false // we are stopping; that is nobody's failure
+		return false, nil // we are stopping; that is nobody's failure
 	}
 	end := sink.Classify(err)
 	s.o.Hooks.attempted(Attempt{Sink: l.sink.Name(), Report: report, Err: end, Took: time.Since(begin)})
 	switch {
 	case end == nil:
-		return true
+		l.taken.Add(1)
+		return true, nil
 	case end.Final:
 		s.o.Log.Error(end, "a sink refused a batch for good", "sink", l.sink.Name(), obs.KeyCaller, b.Caller.Username,
 			"events", len(b.Events))
-		return true
+		return true, nil
 	default:
 		s.o.Log.V(1).Info("a delivery is put off", "sink", l.sink.Name(), "reason", end.Reason, "cause", end.Error())
-		return false
+		return false, end
 	}
 }
 

@@ -29,8 +29,8 @@ type disk interface {
 	open(name string) (file, error)
 	rename(from, to string) error
 	remove(name string) error
-	// sync makes the names in the directory durable.
-	sync() error
+	// sync makes the names in a folder durable.
+	sync(folder string) error
 	close() error
 }
 
@@ -182,8 +182,8 @@ func (d *rootDisk) rename(from, to string) error { return d.root.Rename(from, to
 
 func (d *rootDisk) remove(name string) error { return d.root.Remove(name) }
 
-func (d *rootDisk) sync() error {
-	dir, err := d.root.Open(".")
+func (d *rootDisk) sync(folder string) error {
+	dir, err := d.root.Open(folder)
 	if err != nil {
 		return err
 	}

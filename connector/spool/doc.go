@@ -20,7 +20,9 @@
 // work. The alternative, one mark for a record when all sinks have it, would after a restart repeat old faults to sinks that
 // have since seen them cleared. Progress is per publisher, by username, as a restarted pod goes on with what its
 // predecessor reported; all callers without a token are one publisher. A publisher's batches are delivered in order. After an error that
-// may pass, its batches wait with growing pauses while those of others go on.
+// may pass, its batches wait with growing pauses while those of others go on. A batch on which a sink fails again and again, as
+// on one that the other side cannot digest, is put aside for that sink in the end, so that it does not hold up its publisher's
+// others for ever. It is never dropped: while there is no room to put it aside it goes on being offered.
 //
 // Progress is written beside a segment (a journal of 12 bytes a delivery) without fsync: it survives the process and not a
 // power cut, after which the last deliveries are repeated. A segment is removed when every sink is done with it, so a batch

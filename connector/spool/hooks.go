@@ -19,10 +19,12 @@ const (
 	ForeignNode Reason = "foreign_node"
 	// Refused: it was decided about again, and may not go on.
 	Refused Reason = "refused"
+	// GivenUp: a sink failed on it again and again, and it held up its publisher's others. The other sinks still get it.
+	GivenUp Reason = "given_up"
 )
 
 // Reasons lists every reason once, for metrics and documents.
-func Reasons() []Reason { return []Reason{Corrupt, Unreadable, ForeignNode, Refused} }
+func Reasons() []Reason { return []Reason{Corrupt, Unreadable, ForeignNode, Refused, GivenUp} }
 
 // Hooks are told what happens, for the metrics. They are called by several goroutines at once and must not call the spool.
 type Hooks struct {

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"hash/crc32"
+	"sync/atomic"
 
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -15,7 +16,8 @@ type lane struct {
 	id    uint32
 	index int
 	slots chan struct{}
-	depth int // records that are not delivered; under the spool's lock
+	taken atomic.Int64 // batches that the sink took
+	depth int          // records that are not delivered; under the spool's lock
 }
 
 // newLane derives the lane's number from the sink's name, so that it stays the same whatever other sinks come and go.

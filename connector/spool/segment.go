@@ -70,7 +70,7 @@ func newSegment(d disk, number uint64) (*segment, error) {
 		err = f.Sync()
 	}
 	if err == nil {
-		err = d.sync()
+		err = d.sync(".")
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a segment: %w", err), f.Close(), d.remove(segmentName(number)))

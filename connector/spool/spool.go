@@ -26,6 +26,10 @@ type Options struct {
 	RetryMost time.Duration
 	// Timeout bounds one attempt; 0 means 3 s.
 	Timeout time.Duration
+	// GiveUpAfter and GiveUpAttempts are how long and how often at least one batch is offered to a sink that fails on it
+	// before it is put aside for that sink; 0 attempts is for ever.
+	GiveUpAfter    time.Duration
+	GiveUpAttempts int
 	// Sinks get every batch.
 	Sinks []sink.Sink
 	// Decide says again, when a batch is read, whether it may go on. The batch must not be changed.

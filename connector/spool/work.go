@@ -10,6 +10,7 @@ import (
 func (s *Spool) work(ctx context.Context, l *lane, q *queue) {
 	defer s.workers.Done()
 	failures := 0
+	var t trouble
 	for {
 		s.mu.Lock()
 		number, p, ok := s.head(l, q)
@@ -20,12 +21,12 @@ func (s *Spool) work(ctx context.Context, l *lane, q *queue) {
 			return
 		}
 		s.mu.Unlock()
-		unfit, ok := s.attempt(ctx, l, p)
+		r := s.attempt(ctx, l, p)
 		switch {
-		case unfit != nil:
-			s.reject(q, number, p, *unfit)
+		case r.unfit != nil:
+			s.reject(q, number, p, *r.unfit)
 			s.pass(l, q)
-		case ok:
+		case r.done, s.givesUp(l, p, &t, r):
 			s.note(p, l.id)
 			s.pass(l, q)
 		default:
@@ -33,7 +34,7 @@ func (s *Spool) work(ctx context.Context, l *lane, q *queue) {
 			wait(ctx, s.pause(failures)) // if ctx ends, so does the loop
 			continue
 		}
-		failures = 0
+		failures, t = 0, trouble{}
 	}
 }
 

@@ -86,7 +86,7 @@ spliced in.
 {{- $spool := dict "enabled" $v.spool.enabled }}
 {{- if $v.spool.enabled }}
 {{- $_ := set $spool "directory" "/var/lib/lanyard/spool" }}
-{{- range list "maxBytes" "groupMilliseconds" "retryMostSeconds" }}
+{{- range list "maxBytes" "groupMilliseconds" "retryMostSeconds" "giveUpAttempts" "giveUpSeconds" }}
 {{- if hasKey $v.spool . }}{{ $_ := set $spool . (int64 (get $v.spool .)) }}{{ end }}
 {{- end }}
 {{- end }}
