@@ -30,6 +30,8 @@ type command func(ctx context.Context, args []string, p printer) error
 func commands() map[string]command {
 	return map[string]command{
 		"publisher": runPublisher,
+		"attempt":   runAttempt,
+		"squat":     runSquat,
 		"job":       runJob,
 		"call":      runCall,
 		"claims":    runClaims,
