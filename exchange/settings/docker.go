@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/lanyard-k8s/lanyard/api/jobs"
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/exchange/grant"
@@ -26,6 +28,8 @@ const nobody = 65534
 type Docker struct {
 	// Enabled says that the file has the section; nothing of the rest is set otherwise.
 	Enabled bool
+	// Instance tells this exchange's containers from those of another on the same Engine.
+	Instance string
 	// StateDirectory holds the certificates, and by default the keys and the records.
 	StateDirectory string
 	// Engine is where the Docker Engine listens, "unix:///..." .
@@ -53,9 +57,11 @@ type DockerLimits struct {
 	// Connections is how many connections of one user are open at once, AllConnections how many of all.
 	Connections    int64
 	AllConnections int64
-	// MilliCPU and MemoryMiB are the most that a job may ask for, and what one gets that asks for nothing. Zero: no bound.
-	MilliCPU  int64
-	MemoryMiB int64
+	// DefaultCPU and DefaultMemory are what a job gets that asks for nothing, MaxCPU and MaxMemory the most that one may ask for. Zero: no bound.
+	DefaultCPU    resource.Quantity
+	MaxCPU        resource.Quantity
+	DefaultMemory resource.Quantity
+	MaxMemory     resource.Quantity
 	// PIDs is how many processes a job may have.
 	PIDs int64
 	// Kept is how long an ended job can be looked at.
@@ -70,6 +76,7 @@ func docker(root *config.Section, r grant.Rules) Docker {
 	sec := root.Section("docker")
 	d := Docker{
 		Enabled:        true,
+		Instance:       sec.Text("instance", "lanyard"),
 		StateDirectory: directory(sec, "stateDirectory"),
 		Engine:         sec.Text("engine", "unix:///var/run/docker.sock"),
 		Socket:         directory(sec, "socket"),
@@ -89,6 +96,9 @@ func docker(root *config.Section, r grant.Rules) Docker {
 	}
 	if err := engine(d.Engine); err != nil {
 		sec.Fault("engine", "%v", err)
+	}
+	if !wire.DNSLabel(d.Instance) {
+		sec.Fault("instance", "must be 1 to 63 lower-case letters, digits and inner hyphens")
 	}
 	if d.UserPrefix != "" && !userPrefix.MatchString(d.UserPrefix) {
 		sec.Fault("userPrefix", `must be "unix:", this machine's name and a colon, such as "unix:build-1:"`)
@@ -176,14 +186,36 @@ func reachable(listen []string) bool {
 }
 
 func dockerLimits(sec *config.Section) DockerLimits {
-	return DockerLimits{
+	l := DockerLimits{
 		Jobs:           sec.Int("jobs", 256, 1, 1<<16),
 		AllJobs:        sec.Int("allJobs", 1024, 1, 1<<16),
 		Connections:    sec.Int("connections", 512, 4, 1<<16),
 		AllConnections: sec.Int("allConnections", 2048, 8, 1<<16),
-		MilliCPU:       sec.Int("milliCPU", 0, 0, 1<<20),
-		MemoryMiB:      sec.Int("memoryMiB", 0, 0, 1<<24),
-		PIDs:           sec.Int("pids", 512, 16, 1<<20),
+		DefaultCPU:     quantity(sec, "defaultCPU", "10m"),
+		MaxCPU:         quantity(sec, "maxCPU", "10m"),
+		DefaultMemory:  quantity(sec, "defaultMemory", "6Mi"),
+		MaxMemory:      quantity(sec, "maxMemory", "6Mi"),
+		PIDs:           sec.Int("pids", 1024, 16, 1<<20),
 		Kept:           seconds(sec, "keptSeconds", 3600, 0, 30*day),
 	}
+	for key, pair := range map[string][2]resource.Quantity{"defaultCPU": {l.DefaultCPU, l.MaxCPU}, "defaultMemory": {l.DefaultMemory, l.MaxMemory}} {
+		if !pair[1].IsZero() && (pair[0].IsZero() || pair[0].Cmp(pair[1]) > 0) {
+			sec.Fault(key, "must be given beside the maximum, and be at most that: a job that asks for nothing would get more")
+		}
+	}
+	return l
+}
+
+// quantity reads an amount as Kubernetes writes it; absent is zero. least is the smallest that Docker takes.
+func quantity(sec *config.Section, key, least string) resource.Quantity {
+	text := sec.Text(key, "")
+	if text == "" {
+		return resource.Quantity{}
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil || q.Cmp(resource.MustParse(least)) < 0 {
+		sec.Fault(key, `must be an amount of at least %s, such as "500m", "2" or "512Mi", in quotes`, least)
+		return resource.Quantity{}
+	}
+	return q
 }

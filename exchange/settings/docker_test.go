@@ -21,11 +21,11 @@ func TestDockerDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := settings.Docker{
-		Enabled: true, StateDirectory: "/var/lib/lanyard", Engine: "unix:///var/run/docker.sock", Socket: "/run/lanyard/submit.sock", Group: "lanyard",
+		Enabled: true, Instance: "lanyard", StateDirectory: "/var/lib/lanyard", Engine: "unix:///var/run/docker.sock", Socket: "/run/lanyard/submit.sock", Group: "lanyard",
 		Submitters: map[uint32]string{}, UserPrefix: "unix:build-1:", Listen: []string{"127.0.0.1:8443", "bridge:8443"},
 		MountPath: "/var/run/secrets/nemo-platform/workload",
 		Limits: settings.DockerLimits{
-			Jobs: 256, AllJobs: 1024, Connections: 512, AllConnections: 2048, PIDs: 512, Kept: time.Hour,
+			Jobs: 256, AllJobs: 1024, Connections: 512, AllConnections: 2048, PIDs: 1024, Kept: time.Hour,
 		},
 	}
 	if diff := cmp.Diff(want, got.Docker); diff != "" {
@@ -50,6 +50,7 @@ docker:
   stateDirectory: /state
   submitters: {0: root@build-1, 1000: alice@example.com, 4294967294: far}
   listen: ["127.0.0.1:9443"]
+  limits: {defaultCPU: "500m", maxCPU: "2", defaultMemory: 512Mi, maxMemory: 4Gi}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,10 @@ docker:
 	}
 	if got.Docker.BaseURL != "https://build-1.example:9443" || got.BaseURL != got.Docker.BaseURL || got.Keys.Directory != "/k" || got.Store.Directory != "/s" {
 		t.Errorf("got %+v", got)
+	}
+	l := got.Docker.Limits
+	if l.DefaultCPU.MilliValue() != 500 || l.MaxCPU.MilliValue() != 2000 || l.DefaultMemory.Value() != 512<<20 || l.MaxMemory.Value() != 4<<30 {
+		t.Errorf("limits %+v", l)
 	}
 	text, err := json.Marshal(got.MarshalLog())
 	if err != nil || strings.Contains(string(text), "alice") || !strings.Contains(string(text), `"People":3`) {
@@ -92,13 +97,18 @@ func TestDockerFaults(t *testing.T) {
 		"a port that a client could not be told": {user + ", listen: ['bridge:0']", "", []string{"docker.listen", "docker.listen[0]"}},
 		"no address that containers reach":       {user + ", listen: ['127.0.0.1:8443']", "", []string{"docker.listen"}},
 		"a bound of nothing":                     {user + ", limits: {jobs: 0, pids: 1}", "", []string{"docker.limits.jobs", "docker.limits.pids"}},
-		"a key that is not there":                {user + ", sockets: /x", "", []string{"docker.sockets"}},
-		"reconciling":                            {user, "reconcile: {}", []string{"reconcile"}},
-		"replicas":                               {user, "replicas: 1", []string{"replicas"}},
-		"service accounts as submitters":         {user, "allowedSubmitterServiceAccounts: []", []string{"allowedSubmitterServiceAccounts"}},
-		"the admins' listener":                   {user, "admin: {enabled: true}", []string{"admin"}},
-		"keys in a Secret":                       {user, "keys: {secret: a/b}", []string{"keys.secret"}},
-		"records in PostgreSQL":                  {user, "store: {driver: postgres, connectionFile: /x}", []string{"store.driver"}},
+		"an amount that is none":                 {user + ", limits: {defaultCPU: much, maxMemory: '-1'}", "", []string{"docker.limits.defaultCPU", "docker.limits.maxMemory"}},
+		"less than Docker takes":                 {user + ", limits: {defaultCPU: 1m, defaultMemory: 1Mi}", "", []string{"docker.limits.defaultCPU", "docker.limits.defaultMemory"}},
+		"a maximum that a job without a wish would pass": {user + ", limits: {maxCPU: '1', defaultMemory: 2Gi, maxMemory: 1Gi}", "",
+			[]string{"docker.limits.defaultCPU", "docker.limits.defaultMemory"}},
+		"an instance that is no label":   {user + ", instance: My_Machine", "", []string{"docker.instance"}},
+		"a key that is not there":        {user + ", sockets: /x", "", []string{"docker.sockets"}},
+		"reconciling":                    {user, "reconcile: {}", []string{"reconcile"}},
+		"replicas":                       {user, "replicas: 1", []string{"replicas"}},
+		"service accounts as submitters": {user, "allowedSubmitterServiceAccounts: []", []string{"allowedSubmitterServiceAccounts"}},
+		"the admins' listener":           {user, "admin: {enabled: true}", []string{"admin"}},
+		"keys in a Secret":               {user, "keys: {secret: a/b}", []string{"keys.secret"}},
+		"records in PostgreSQL":          {user, "store: {driver: postgres, connectionFile: /x}", []string{"store.driver"}},
 		"all at once": {"engine: x, listen: [], userPrefix: x", "replicas: 2",
 			[]string{"docker.engine", "docker.listen", "docker.userPrefix", "replicas"}},
 	}

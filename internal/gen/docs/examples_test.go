@@ -69,7 +69,7 @@ func keysOf(t *testing.T, folder string) map[string]string {
 // The calls that read a key: methods of a section, and a loader's own functions, which take the section before the key.
 var (
 	methods   = regexp.MustCompile(`^(Section|Sections|Enum|Bool|Text|String|Strings|Int|Required|Texts|accounts)$`)
-	functions = regexp.MustCompile(`^(seconds|milliseconds|file|word|httpsURL|directory)$`)
+	functions = regexp.MustCompile(`^(seconds|milliseconds|file|word|httpsURL|directory|quantity)$`)
 )
 
 func keyOf(call *ast.CallExpr) (string, bool) {
