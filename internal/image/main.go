@@ -1,6 +1,4 @@
-// Program image writes a docker-archive: one tar that `docker load`, `ctr image import` and `skopeo` read. It packs static
-// programs into a single layer over nothing (FROM scratch), to be run as uid 65532. No Docker daemon, no base image, no
-// clock: the same programs give the same bytes.
+// Program image packs static programs into an image that `docker load` and others read (package dockerarchive).
 //
 //	image -arch amd64 -tag lanyard-k8s/lanyard:v0.1.0 -entrypoint /webhook -out lanyard.tar dist/amd64/webhook
 package main
@@ -9,17 +7,19 @@ import (
 	"flag"
 	"fmt"
 	"os"
+
+	"github.com/lanyard-k8s/lanyard/internal/dockerarchive"
 )
 
 func main() {
-	var img image
+	var img dockerarchive.Image
 	out := flag.String("out", "", "the `file` to write")
-	flag.StringVar(&img.arch, "arch", "amd64", "the programs' architecture, in Go's words")
-	flag.StringVar(&img.tag, "tag", "", "the image's `name:tag`")
-	flag.StringVar(&img.entrypoint, "entrypoint", "", "the program to run, as `/name`")
+	flag.StringVar(&img.Arch, "arch", "amd64", "the programs' architecture, in Go's words")
+	flag.StringVar(&img.Tag, "tag", "", "the image's `name:tag`")
+	flag.StringVar(&img.Entrypoint, "entrypoint", "", "the program to run, as `/name`")
 	flag.Parse()
-	img.programs = flag.Args()
-	if err := writeFile(*out, img); err != nil {
+	img.Programs = flag.Args()
+	if err := img.WriteFile(*out); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}

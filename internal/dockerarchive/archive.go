@@ -1,4 +1,7 @@
-package main
+// Package dockerarchive writes a docker-archive: one tar that `docker load`, `ctr image import` and `skopeo` read. It packs
+// static programs into a single layer over nothing (FROM scratch), to be run as uid 65532. No Docker daemon, no base image,
+// no clock: the same programs give the same bytes.
+package dockerarchive
 
 import (
 	"archive/tar"
@@ -18,10 +21,16 @@ import (
 // user is the uid and gid that the programs run as: "nonroot" in the images that have names for it.
 const user = "65532:65532"
 
-// image is what goes into the archive.
-type image struct {
-	arch, tag, entrypoint string
-	programs              []string // files on this machine; each lands in / under its own name
+// Image is what goes into the archive.
+type Image struct {
+	// Arch is the programs' architecture, in Go's words.
+	Arch string
+	// Tag is the image's name and tag, as in lanyard-k8s/lanyard:dev.
+	Tag string
+	// Entrypoint is the program to run, as in /webhook.
+	Entrypoint string
+	// Programs are files on this machine; each lands in / under its own name.
+	Programs []string
 }
 
 // The parts of Docker's image format v1.2 that loaders read.
@@ -49,25 +58,25 @@ type (
 )
 
 // check refuses what would load and then not run.
-func (img image) check() error {
+func (img Image) check() error {
 	switch {
-	case img.tag == "":
-		return errors.New("-tag is needed, as in -tag lanyard:dev")
-	case len(img.programs) == 0:
+	case img.Tag == "":
+		return errors.New("a tag is needed, as in lanyard:dev")
+	case len(img.Programs) == 0:
 		return errors.New("no programs given")
-	case !slices.ContainsFunc(img.programs, func(p string) bool { return "/"+filepath.Base(p) == img.entrypoint }):
-		return fmt.Errorf("-entrypoint %q is none of the programs", img.entrypoint)
+	case !slices.ContainsFunc(img.Programs, func(p string) bool { return "/"+filepath.Base(p) == img.Entrypoint }):
+		return fmt.Errorf("entrypoint %q is none of the programs", img.Entrypoint)
 	}
 	return nil
 }
 
-// writeFile writes the archive under another name first, so that an interrupted run leaves no half an image.
-func writeFile(name string, img image) error {
+// WriteFile writes the archive to a file, under another name first, so that an interrupted run leaves no half an image.
+func (img Image) WriteFile(name string) error {
 	if name == "" {
-		return errors.New("-out is needed")
+		return errors.New("a file to write to is needed")
 	}
 	var b bytes.Buffer
-	if err := img.write(&b); err != nil {
+	if err := img.Write(&b); err != nil {
 		return err
 	}
 	tmp := name + ".tmp"
@@ -77,8 +86,8 @@ func writeFile(name string, img image) error {
 	return os.Rename(tmp, name)
 }
 
-// write writes the docker-archive: layer, configuration, manifest.
-func (img image) write(w io.Writer) error {
+// Write writes the docker-archive: layer, configuration, manifest.
+func (img Image) Write(w io.Writer) error {
 	if err := img.check(); err != nil {
 		return err
 	}
@@ -87,8 +96,8 @@ func (img image) write(w io.Writer) error {
 		return err
 	}
 	cfg, err := json.Marshal(config{
-		Architecture: img.arch,
-		Config:       runConfig{User: user, Entrypoint: []string{img.entrypoint}, WorkingDir: "/"},
+		Architecture: img.Arch,
+		Config:       runConfig{User: user, Entrypoint: []string{img.Entrypoint}, WorkingDir: "/"},
 		OS:           "linux",
 		RootFS:       rootFS{Type: "layers", DiffIDs: []string{"sha256:" + digest(layer)}},
 	})
@@ -96,7 +105,7 @@ func (img image) write(w io.Writer) error {
 		return fmt.Errorf("write the image's configuration: %w", err)
 	}
 	layerName, cfgName := digest(layer)+".tar", digest(cfg)+".json"
-	mf, err := json.Marshal([]manifest{{Config: cfgName, RepoTags: []string{img.tag}, Layers: []string{layerName}}})
+	mf, err := json.Marshal([]manifest{{Config: cfgName, RepoTags: []string{img.Tag}, Layers: []string{layerName}}})
 	if err != nil {
 		return fmt.Errorf("write the image's manifest: %w", err)
 	}
@@ -113,10 +122,10 @@ func (img image) write(w io.Writer) error {
 }
 
 // layer packs the programs, sorted by name, owned by root and writable by nobody.
-func (img image) layer() ([]byte, error) {
+func (img Image) layer() ([]byte, error) {
 	var b bytes.Buffer
 	tw := tar.NewWriter(&b)
-	programs := slices.SortedFunc(slices.Values(img.programs), func(a, b string) int {
+	programs := slices.SortedFunc(slices.Values(img.Programs), func(a, b string) int {
 		return cmp.Compare(filepath.Base(a), filepath.Base(b))
 	})
 	for _, p := range programs {

@@ -1,4 +1,4 @@
-package main
+package dockerarchive
 
 import (
 	"archive/tar"
@@ -45,9 +45,9 @@ func untar(t *testing.T, b []byte) (hs map[string]*tar.Header, data map[string][
 
 func TestTheArchiveHoldsWhatALoaderReads(t *testing.T) {
 	t.Parallel()
-	img := image{arch: "arm64", tag: "lanyard:dev", entrypoint: "/webhook", programs: []string{program(t, "webhook"), program(t, "lanyard")}}
+	img := Image{Arch: "arm64", Tag: "lanyard:dev", Entrypoint: "/webhook", Programs: []string{program(t, "webhook"), program(t, "lanyard")}}
 	var b bytes.Buffer
-	if err := img.write(&b); err != nil {
+	if err := img.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	_, files := untar(t, b.Bytes())
@@ -82,7 +82,7 @@ func TestTheSameProgramsGiveTheSameBytes(t *testing.T) {
 	webhook, lanyard := program(t, "webhook"), program(t, "lanyard")
 	var first, second bytes.Buffer
 	for w, programs := range map[*bytes.Buffer][]string{&first: {webhook, lanyard}, &second: {lanyard, webhook}} {
-		if err := (image{arch: "amd64", tag: "t:1", entrypoint: "/webhook", programs: programs}).write(w); err != nil {
+		if err := (Image{Arch: "amd64", Tag: "t:1", Entrypoint: "/webhook", Programs: programs}).Write(w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,17 +94,17 @@ func TestTheSameProgramsGiveTheSameBytes(t *testing.T) {
 func TestWhatWouldNotRunIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		img  image
+		img  Image
 		want string
 	}{
-		"no tag":                {image{}, "-tag is needed"},
-		"no programs":           {image{tag: "t"}, "no programs"},
-		"an unknown entrypoint": {image{tag: "t", entrypoint: "/b", programs: []string{"a"}}, "none of the programs"},
-		"a missing program":     {image{tag: "t", entrypoint: "/a", programs: []string{"a"}}, "read program"},
+		"no tag":                {Image{}, "a tag is needed"},
+		"no programs":           {Image{Tag: "t"}, "no programs"},
+		"an unknown entrypoint": {Image{Tag: "t", Entrypoint: "/b", Programs: []string{"a"}}, "none of the programs"},
+		"a missing program":     {Image{Tag: "t", Entrypoint: "/a", Programs: []string{"a"}}, "read program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := tc.img.write(io.Discard); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if err := tc.img.Write(io.Discard); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error = %v, want one about %q", err, tc.want)
 			}
 		})
