@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lanyard-k8s/lanyard/exchange"
@@ -27,6 +28,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		}
 	}
 	ctrl.SetLogger(log) // certwatcher logs through it
+	klog.SetLogger(log) // and client-go through this: the leader's election, the watches
 	if f.backend != backendKubernetes {
 		return fmt.Errorf("--backend must be %s", backendKubernetes)
 	}
