@@ -203,7 +203,7 @@ func TestBadKeysAreFoundAtTheStart(t *testing.T) {
 		data map[string][]byte
 		want error
 	}{
-		"a ring without its key": {map[string][]byte{"ring.json": []byte(ring)}, mint.ErrKeyMissing},
+		"a ring without its key": {map[string][]byte{"ring.json": []byte(ring)}, keys.ErrIncomplete},
 		"a weak key":             {map[string][]byte{"ring.json": []byte(ring), "k.pem": pemOf(t, weak)}, mint.ErrKeyWeak},
 		"another curve":          {map[string][]byte{"ring.json": []byte(ring), "k.pem": pemOf(t, curve)}, mint.ErrKeyKind},
 		"no key":                 {map[string][]byte{"ring.json": []byte(ring), "k.pem": []byte("garbage")}, mint.ErrKeyUnreadable},

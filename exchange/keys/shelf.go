@@ -49,6 +49,9 @@ var (
 	ErrUnsafe = errors.New("the signing keys are not kept safely")
 	// ErrDamaged: what stands there is no ring.
 	ErrDamaged = errors.New("the signing keys' ring cannot be read")
+	// ErrIncomplete: a key that the ring names is not there. A new one is not put in its place by itself, since tokens of the old one
+	// may be alive.
+	ErrIncomplete = errors.New("a signing key is missing; put its .pem back, or delete ring.json and every .pem, and new keys are made")
 )
 
 // The names of what stands on a shelf: keys of the Secret's data, or files.
@@ -104,7 +107,7 @@ func decode(data map[string][]byte) (State, error) {
 	}
 	for _, e := range s.Ring.Entries {
 		if _, ok := s.Keys[e.ID]; !ok && e.RevokedAt.IsZero() {
-			return State{}, fmt.Errorf("the ring names %q: %w", e.ID, mint.ErrKeyMissing)
+			return State{}, fmt.Errorf("%w: ring.json names %q", ErrIncomplete, e.ID)
 		}
 	}
 	return s, nil

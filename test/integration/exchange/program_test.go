@@ -81,7 +81,7 @@ func (h *house) start(more string) *running {
 		if h.t.Failed() {
 			h.t.Logf("the end of the exchange's log:\n%s", log[max(0, len(log)-4000):])
 		}
-		if strings.Contains(string(log), "eyJ") || strings.Contains(string(log), "PRIVATE KEY") {
+		if strings.Contains(string(log), "eyJhbGciOi") || strings.Contains(string(log), "PRIVATE KEY") {
 			h.t.Error("a token or a key is in the log")
 		}
 	})

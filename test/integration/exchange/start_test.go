@@ -3,6 +3,12 @@
 package exchange
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +22,10 @@ import (
 
 // TestAStartThatCannotBe: the program ends with one line that says what is missing.
 func TestAStartThatCannotBe(t *testing.T) {
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	must(t, err)
+	curve, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	must(t, err)
 	tests := map[string]struct {
 		secret map[string][]byte // nil: there is none
 		want   string
@@ -23,6 +33,11 @@ func TestAStartThatCannotBe(t *testing.T) {
 		"no Secret":           {nil, `it does not exist; the chart makes an empty one`},
 		"a key that is none":  {map[string][]byte{"k.pem": []byte("garbage")}, "the signing key cannot be read"},
 		"a ring that is none": {map[string][]byte{"ring.json": []byte("garbage")}, "ring cannot be read"},
+		"a ring without key":  {map[string][]byte{"ring.json": ringOf("k")}, `a signing key is missing; put its .pem back, or delete ring.json and every .pem, and new keys are made: ring.json names "k"`},
+		"a weak key":          {map[string][]byte{"ring.json": ringOf("k"), "k.pem": pemOf(t, weak)}, "k.pem: load the signing key: the signing key is too weak"},
+		"a key of a kind that signs nothing": {
+			map[string][]byte{"ring.json": ringOf("k"), "k.pem": pemOf(t, curve)}, "k.pem: load the signing key: the signing key is of the wrong kind",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,11 +55,28 @@ func TestAStartThatCannotBe(t *testing.T) {
 			if err == nil || !strings.HasPrefix(lines[len(lines)-1], "exchange: ") || !strings.Contains(lines[len(lines)-1], tc.want) {
 				t.Errorf("got %v: %s", err, out)
 			}
-			if strings.Contains(string(out), "garbage") {
+			if n := strings.Count(string(out), "exchange: "); n != 1 {
+				t.Errorf("%d lines for people, want one: %s", n, out)
+			}
+			if strings.Contains(string(out), "garbage") || strings.Contains(string(out), "PRIVATE") {
 				t.Error("the key's content is shown")
 			}
 		})
 	}
+}
+
+// ringOf is a ring of one key that signs since an hour.
+func ringOf(id string) []byte {
+	at := time.Now().Add(-time.Hour).Format(time.RFC3339)
+	return fmt.Appendf(nil, `{"keys":[{"kid":%q,"publishedAt":%q,"signsAt":%q}]}`, id, at, at)
+}
+
+// pemOf is a private key that no ring should have.
+func pemOf(t *testing.T, key any) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 // fill puts data into the Secret of the keys.
