@@ -36,6 +36,7 @@ type guard struct {
 	clock    *serverClock
 	expected []expectation
 	excluded map[string]bool
+	margin   time.Duration // put upon the API server's time when the epoch moves
 	log      logr.Logger
 	changed  func(from, to standing) // told of every change
 
@@ -163,7 +164,7 @@ func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 			if !ok {
 				return standing{}, errClock
 			}
-			save.Epoch = at.Add(epochMargin)
+			save.Epoch = at.Add(g.margin)
 		}
 		saved, err := g.store.Advance(ctx, save)
 		if err != nil {

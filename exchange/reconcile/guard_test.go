@@ -31,7 +31,7 @@ func newWatchman() *watchman {
 func (w *watchman) another() *guard {
 	c := &serverClock{now: func() time.Time { return w.now }}
 	c.learn(w.now)
-	return &guard{store: w.store, clock: c, excluded: map[string]bool{"kube-system": true}, changed: func(standing, standing) { w.told++ }}
+	return &guard{store: w.store, margin: epochMargin, clock: c, excluded: map[string]bool{"kube-system": true}, changed: func(standing, standing) { w.told++ }}
 }
 
 // sight is what one look finds of the one policy there is.

@@ -50,7 +50,7 @@ func New(o Options) (*Reconciler, error) {
 		excluded[name] = true
 	}
 	rec := &Reconciler{options: o, rules: rulesOf(o.Settings), clock: clock, reads: r, poke: make(chan struct{}, 1)}
-	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, log: o.Log, changed: rec.guardChanged}
+	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, margin: o.EpochMargin, log: o.Log, changed: rec.guardChanged}
 	return rec, nil
 }
 

@@ -117,7 +117,12 @@ func TestEnds(t *testing.T) {
 		job, pod := r.active(ns, "revoked")
 		_, err := r.store.Revoke(t.Context(), delegation.Revocation{Submission: string(job), Reason: delegation.SubmissionRevoked, At: time.Now()})
 		must(t, err)
+		// After a suspension the Job controller makes another pod at once; after a loss it would wait for ten seconds.
+		_, err = jobs.Patch(t.Context(), "revoked", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
+		must(t, err)
 		must(t, pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+		_, err = jobs.Patch(t.Context(), "revoked", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
+		must(t, err)
 		var again *corev1.Pod
 		within(t, 20*time.Second, "there is another pod", func() bool {
 			list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=revoked"})

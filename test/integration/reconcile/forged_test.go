@@ -12,6 +12,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
 )
 
 // forgery is a pod that says of itself that the Job controller made it for a job, with everything that the webhook would add.
@@ -35,7 +36,8 @@ func TestForgedWhileEverythingIsGone(t *testing.T) {
 	w := theWorld(t)
 	for name, watching := range map[string]bool{"the reconciler watches": true, "the reconciler is down": false} {
 		t.Run(name, func(t *testing.T) {
-			r := w.running(t)
+			asInstalled := func(o *reconcile.Options) { o.EpochMargin = 0 }
+			r := w.running(t, asInstalled)
 			ns := w.namespace(t, true, "alice", "mallory")
 			victim := makeJob(t, w.as(t, "alice"), ns, newJob("victim"))
 			r.submitted(victim.UID)
@@ -53,7 +55,7 @@ func TestForgedWhileEverythingIsGone(t *testing.T) {
 			must(t, w.in.ApplyPolicies(t.Context()))
 			must(t, w.in.ApplyWebhooks(t.Context()))
 			if !watching {
-				r = w.begin(t)
+				r = w.begin(t, asInstalled)
 			}
 			if got := r.row(pod, delegation.Revoked); got.Row.SubmissionUID != "" || got.Row.Reason != delegation.PodRefused {
 				t.Errorf("the forged pod's row is %+v", got.Row)

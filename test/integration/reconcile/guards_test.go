@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
@@ -35,27 +36,31 @@ func built(t *testing.T, s policy.Settings, name string) policy.Policy {
 	return all[i]
 }
 
-// put writes a policy and its binding over what stands, or makes them.
+// put writes a policy and its binding over what stands, or makes them. The API server itself writes their status meanwhile.
 func put(t *testing.T, w *world, p policy.Policy) {
 	t.Helper()
 	ctx := context.Background() // also while the test is cleaned up
 	policies, bindings := w.admin.AdmissionregistrationV1().ValidatingAdmissionPolicies(), w.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	if live, err := policies.Get(ctx, p.Policy.Name, metav1.GetOptions{}); err == nil {
+	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, err := policies.Get(ctx, p.Policy.Name, metav1.GetOptions{})
+		if err != nil {
+			_, err = policies.Create(ctx, p.Policy, metav1.CreateOptions{})
+			return err
+		}
 		live.Spec = p.Policy.Spec
 		_, err = policies.Update(ctx, live, metav1.UpdateOptions{})
-		must(t, err)
-	} else {
-		_, err = policies.Create(ctx, p.Policy, metav1.CreateOptions{})
-		must(t, err)
-	}
-	if live, err := bindings.Get(ctx, p.Binding.Name, metav1.GetOptions{}); err == nil {
+		return err
+	}))
+	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, err := bindings.Get(ctx, p.Binding.Name, metav1.GetOptions{})
+		if err != nil {
+			_, err = bindings.Create(ctx, p.Binding, metav1.CreateOptions{})
+			return err
+		}
 		live.Spec = p.Binding.Spec
 		_, err = bindings.Update(ctx, live, metav1.UpdateOptions{})
-		must(t, err)
-	} else {
-		_, err = bindings.Create(ctx, p.Binding, metav1.CreateOptions{})
-		must(t, err)
-	}
+		return err
+	}))
 }
 
 // damages are a deleted, a weakened and a narrowed guard.
@@ -109,8 +114,8 @@ func TestNothingNewWhileAGuardIsDown(t *testing.T) {
 			r.row(running, delegation.Pending)
 			epoch := r.epoch(t)
 
-			d.do(t, w)
 			defer d.undo(t, w)
+			d.do(t, w)
 			drifted := time.Now()
 			meanwhile := makeJob(t, alice, ns, newJob("meanwhile"))
 			pod := r.podOf(meanwhile)
@@ -124,7 +129,10 @@ func TestNothingNewWhileAGuardIsDown(t *testing.T) {
 			}
 
 			d.undo(t, w)
-			within(t, 20*time.Second, "the epoch moves", func() bool { return r.epoch(t).After(time.Now().Add(5 * time.Second)) })
+			within(t, 20*time.Second, "the epoch moves", func() bool { return r.epoch(t).After(epoch) })
+			if got := r.epoch(t); got.Before(drifted.Add(margin - time.Second)) {
+				t.Errorf("the epoch moved from %s to %s, which is no margin", epoch, got)
+			}
 			r.warned(ns, meanwhile.UID, "before_guards", "policies were not in force")
 			r.warned(ns, pod.UID, "delete it and create it again")
 			if got := r.row(pod, delegation.Revoked); got.Row.Reason != delegation.PodRefused || got.Row.SubmissionUID != "" {
@@ -163,6 +171,7 @@ func TestAGuardDownWhileTheReconcilerIs(t *testing.T) {
 			r.submitted(before.UID)
 			epoch := r.epoch(t)
 			r.stop()
+			defer d.undo(t, w) // also after a failure
 			d.do(t, w)
 			meanwhile := makeJob(t, alice, ns, newJob("meanwhile"))
 			d.undo(t, w)
@@ -223,13 +232,36 @@ func TestAnUpgradeOfLists(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	r.row(pod, delegation.Active)
-	apply(settings()) // rolled back, with the reconciler watching
+	apply(settings()) // rolled back, with the reconciler watching: two changes at once would be explained by nothing
+	r.caughtUp()
 	second := makeJob(t, w.as(t, "alice"), ns, newJob("waits-too"))
 	apply(wider)
 	r.submitted(second.UID)
 	if got := r.epoch(t); !got.Equal(epoch) {
 		t.Errorf("the epoch moved from %s to %s", epoch, got)
 	}
+}
+
+// caughtUp waits until the reconciler has seen every policy and binding as they are now.
+func (r *rig) caughtUp() {
+	r.t.Helper()
+	admission := r.admin.AdmissionregistrationV1()
+	within(r.t, 30*time.Second, "the reconciler has seen the policies", func() bool {
+		saved, err := r.store.Guard(r.t.Context())
+		must(r.t, err)
+		for _, p := range policy.All(settings()) {
+			one, err := admission.ValidatingAdmissionPolicies().Get(r.t.Context(), p.Policy.Name, metav1.GetOptions{})
+			must(r.t, err)
+			two, err := admission.ValidatingAdmissionPolicyBindings().Get(r.t.Context(), p.Binding.Name, metav1.GetOptions{})
+			must(r.t, err)
+			for key, live := range map[string]metav1.Object{p.Policy.Name + "#policy": one, p.Binding.Name + "#binding": two} {
+				if seen, ok := saved.Policies[key]; ok && seen.Generation != live.GetGeneration() {
+					return false
+				}
+			}
+		}
+		return true
+	})
 }
 
 // TestALabelOnAnOldNamespace marks a namespace managed that is full of objects: none of them is confirmed, not even those that

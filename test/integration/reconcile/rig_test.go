@@ -25,6 +25,10 @@ import (
 // audience is what tokens are issued for.
 const audience = "nemo-platform-api"
 
+// margin is put upon the epoch here, where one API server learns of every policy before a test goes on. TestForgedWhileEverythingIsGone
+// runs with what an installation has.
+const margin = 2 * time.Second
+
 // desk is a waker that remembers.
 type desk struct {
 	mu     sync.Mutex
@@ -65,7 +69,7 @@ func (w *world) begin(t *testing.T, change ...func(*reconcile.Options)) *rig {
 	d := &desk{judged: map[string]bool{}}
 	o := reconcile.Options{
 		Config: w.config(t, exchangeUser), Store: w.store, Settings: settings(), IssuedAudience: audience, Audiences: []string{audience},
-		Cluster: "test", Waker: d, Every: 2 * time.Second,
+		Cluster: "test", Waker: d, Every: 2 * time.Second, EpochMargin: margin,
 	}
 	for _, c := range change {
 		c(&o)
