@@ -75,7 +75,7 @@ vuln: ## known vulnerabilities in what is linked; skipped aloud where the databa
 	elif [ $$code -eq 3 ]; then echo "$$out"; exit 1; \
 	else echo "vuln: SKIPPED, govulncheck could not finish (is its database out of reach?):"; echo "$$out" | tail -n 3; fi
 
-generate: ## write the generated files: api from its .proto, the policies of the chart, docs/reference, the transcript in README.md
+generate: ## write the generated files: api from its .proto, the policies of the chart, docs/reference, the transcript in README.md, the values in the chart's
 	@$(GO) generate ./api/... && $(GO) run ./internal/gen && $(GO) run ./internal/gen/docs
 
 verify: ## fail if a generated file is stale

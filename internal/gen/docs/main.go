@@ -1,6 +1,7 @@
 // Program docs writes docs/reference from the code: the reasons from their constants, the metrics from a registry that
 // holds them all, the configuration keys from a file that the loader accepts, the commands from their own help. It also runs
-// the commands that the README shows and puts in what they print.
+// the commands that the README shows and puts in what they print, and puts the chart's values with their comments into the
+// chart's README.
 // Run it from the repository's root: go run ./internal/gen/docs
 package main
 
@@ -21,6 +22,9 @@ func main() {
 	}
 	if err == nil {
 		err = writeReadme(".")
+	}
+	if err == nil {
+		err = writeChartReadme(".")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
