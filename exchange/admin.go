@@ -56,13 +56,16 @@ type Authorizer interface {
 	Allowed(ctx context.Context, who tokenreview.Verdict, verb Verb, name string) (bool, error)
 }
 
-// AdminOptions make an Admin. Everything but Audit, Revoked and Now is needed.
+// AdminOptions make an Admin. Everything but Audit, Revoked and Now is needed: Reviewer and Authorizer, or Local.
 type AdminOptions struct {
 	Reviewer   Reviewer
 	Authorizer Authorizer
-	Records    Records
-	Metrics    *Metrics
-	Log        logr.Logger
+	// Local is whom every request comes from, for a Unix socket that admins alone reach. No token is looked at then, and nobody else
+	// is asked.
+	Local   *tokenreview.Verdict
+	Records Records
+	Metrics *Metrics
+	Log     logr.Logger
 	// Audit gets one line for each use, whatever else is logged; the zero value is Log.
 	Audit logr.Logger
 	// Revoked is called after each revocation and before it is acknowledged, so that a copy of the database that does not know of it can be
@@ -80,7 +83,8 @@ type Admin struct {
 
 // NewAdmin returns an Admin, or what is missing.
 func NewAdmin(o AdminOptions) (*Admin, error) {
-	if o.Reviewer == nil || o.Authorizer == nil || o.Records == nil || o.Metrics == nil {
+	identified := (o.Local != nil) != (o.Reviewer != nil && o.Authorizer != nil) // by one of the two, and not by both
+	if !identified || o.Records == nil || o.Metrics == nil {
 		return nil, errors.New("exchange: the admins' listener needs a reviewer, an authorizer, records and metrics")
 	}
 	if o.Now == nil {
@@ -152,6 +156,13 @@ func asks(r *http.Request) (verb Verb, kind, name string) {
 
 // answer authenticates, authorizes and then does what is asked, in this order: a stranger learns nothing, not even what there is.
 func (d *Admin) answer(r *http.Request, a *admin) (int, any) {
+	if d.o.Local != nil {
+		a.who = *d.o.Local
+		if a.verb == verbNone {
+			return a.fail(http.StatusNotFound, adminNotFound, "there is nothing at this path")
+		}
+		return d.serve(r, a)
+	}
 	token, ok := bearer(r.Header)
 	if !ok {
 		return a.fail(http.StatusUnauthorized, adminNoToken, "a bearer token of audience lanyard-admin is needed, in one Authorization header")

@@ -259,3 +259,35 @@ func TestSlowBodiesAreCut(t *testing.T) {
 		t.Errorf("deadlines %v %v %v %v", s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout)
 	}
 }
+
+// TestAdminsOfThisMachine: on a socket that root alone reaches nobody brings a token, and each use is audited all the same.
+func TestAdminsOfThisMachine(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.delegated()
+	p := o.container(delegation.Active)
+	log, err := obs.NewLogger(o.log, "debug")
+	must(t, err)
+	a, err := exchange.NewAdmin(exchange.AdminOptions{Local: &tokenreview.Verdict{Username: "unix:0"}, Records: o.store, Metrics: o.metrics, Log: log})
+	must(t, err)
+	o.admin.Close()
+	o.admin = httptest.NewServer(a)
+	defer o.admin.Close()
+	if got := o.ask("PATCH", "/admin/records/delegation/"+p.Name, revoke); got.status != 200 || got.body["rows_revoked"] != 1.0 {
+		t.Errorf("got %d %s", got.status, got.text)
+	}
+	if got := o.ask("GET", "/admin/records/secrets", ""); got.status != 404 {
+		t.Errorf("another kind: %d %s", got.status, got.text)
+	}
+	if !strings.Contains(o.log.String(), `"caller":"unix:0"`) {
+		t.Errorf("no audit line: %s", o.log.String())
+	}
+	for _, two := range []exchange.AdminOptions{
+		{Records: o.store, Metrics: o.metrics},
+		{Records: o.store, Metrics: o.metrics, Reviewer: o, Authorizer: o, Local: &tokenreview.Verdict{}},
+	} {
+		if _, err := exchange.NewAdmin(two); err == nil {
+			t.Error("admins who are identified in no way, or in two")
+		}
+	}
+}

@@ -74,8 +74,11 @@ func Serve(l net.Listener, srv *http.Server, drain time.Duration, stopping func(
 	}, nil
 }
 
-// Loopback says whether an address is this machine's own alone.
+// Loopback says whether an address is this machine's own alone; a Unix socket's is.
 func Loopback(a net.Addr) bool {
+	if _, unix := a.(*net.UnixAddr); unix {
+		return true
+	}
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
