@@ -27,6 +27,7 @@ func rooms() map[string]kind {
 	return map[string]kind{
 		"api":    words,
 		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure, "exchange/provenance": pure,
+		"dockerjob/jobspec": pure,
 		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
 		"delegation": notes, "delegation/internal": aid, "delegation/sqlite": aid, "delegation/postgres": aid, "delegation/delegationtest": aid,
 		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
@@ -79,7 +80,7 @@ func pureImports(path string) bool {
 	libraries := []string{
 		"github.com/go-json-experiment/json", "golang.org/x/text/unicode/norm", "golang.org/x/text/cases", "sigs.k8s.io/json",
 		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/util/intstr",
-		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/runtime",
+		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/api/resource", "github.com/distribution/reference", "k8s.io/apimachinery/pkg/runtime",
 	}
 	return slices.Contains(std, path) || slices.ContainsFunc(libraries, func(l string) bool { return path == l || strings.HasPrefix(path, l+"/") })
 }

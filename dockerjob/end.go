@@ -1,0 +1,175 @@
+package dockerjob
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+)
+
+// abandon undoes a submission that failed. The row goes first: nothing that is left standing is of use without it. What cannot be
+// undone now is found by the next comparison, since no row stands for it any more.
+func (b *Backend) abandon(ctx context.Context, t *task) {
+	ctx = context.WithoutCancel(ctx) // undoing is not given up because the submitter is gone
+	if !t.take() {
+		return // it had begun to run, and somebody sees to its end already
+	}
+	err := b.revoke(ctx, t.row, delegation.StartFailed)
+	err = errors.Join(err, b.clear(ctx, t))
+	if err != nil {
+		b.log.Error(err, "undo a submission", "id", t.id)
+	}
+	t.over(EndFailed, nil, b.now())
+	t.close()
+	b.metrics.running.Dec()
+	b.metrics.ended.WithLabelValues(EndFailed).Inc()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.tasks, t.id)
+}
+
+// revoke ends a submission and its row. That there is none is no error: the submission may have failed before it was stored.
+func (b *Backend) revoke(ctx context.Context, row string, why delegation.Reason) error {
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
+	_, err := b.store.Revoke(ctx, delegation.Revocation{Submission: row, Reason: why, At: b.now()})
+	if errors.Is(err, delegation.ErrNotFound) {
+		return nil
+	}
+	return storeFault(err)
+}
+
+// clear removes a task's container and volume.
+func (b *Backend) clear(ctx context.Context, t *task) error {
+	var err error
+	t.mu.Lock()
+	container := t.container
+	t.mu.Unlock()
+	if container != "" {
+		err = b.removeContainer(ctx, container)
+	}
+	if t.volume != "" {
+		err = errors.Join(err, b.removeVolume(ctx, t.volume))
+	}
+	return err
+}
+
+func (b *Backend) removeContainer(ctx context.Context, id string) error {
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
+	return b.engine.remove(ctx, id)
+}
+
+func (b *Backend) removeVolume(ctx context.Context, name string) error {
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
+	return b.engine.removeVolume(ctx, name)
+}
+
+// look sees whether the task with this container has ended.
+func (b *Backend) look(container string) {
+	b.mu.Lock()
+	var found *task
+	for _, t := range b.tasks {
+		if t.runs(container) {
+			found = t
+		}
+	}
+	b.mu.Unlock()
+	if found != nil {
+		b.spawn(func(ctx context.Context) { b.check(ctx, found) })
+	}
+}
+
+// check asks the Engine how a running task stands, and sees to its end. An Engine that does not answer says nothing: an outage is
+// not the end of a job.
+func (b *Backend) check(ctx context.Context, t *task) {
+	inspecting, cancel := b.limited(ctx)
+	s, err := b.engine.inspect(inspecting, t.container)
+	cancel()
+	switch {
+	case errors.Is(err, errGone):
+		b.finish(ctx, t, EndRemoved, nil)
+	case err != nil:
+		b.log.Error(err, "look at a container", "id", t.id)
+	case !s.runs:
+		end := EndExited
+		if s.oom {
+			end = EndOutOfMemory
+		}
+		b.finish(ctx, t, end, &s.exitCode)
+	}
+}
+
+// finish ends a task: the row first, then whoever waits for it, then its output, container and volume.
+func (b *Backend) finish(ctx context.Context, t *task, end string, code *int) {
+	if !t.take() {
+		return
+	}
+	t.mu.Lock()
+	if t.stopping && end == EndExited {
+		end = EndStopped
+	}
+	t.mu.Unlock()
+	reason := delegation.ContainerEnded
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := b.revoke(ctx, t.row, reason)
+		if err == nil {
+			break
+		}
+		// Nobody who asks can be told that it is over before it is. A restart finds the row again.
+		b.log.Error(err, "revoke the row of a job that has ended; trying again", "id", t.id)
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+	t.over(end, code, b.now())
+	b.metrics.running.Dec()
+	b.metrics.ended.WithLabelValues(end).Inc()
+	b.log.Info("job ended", "id", t.id, "end", end)
+	if end != EndRemoved {
+		t.linger(ctx, b.s.Linger)
+		b.keepRest(ctx, t)
+	}
+	t.close()
+	defer t.clear()
+	if err := b.clear(ctx, t); err != nil && ctx.Err() == nil {
+		b.log.Error(err, "remove an ended job's container and volume; trying again later", "id", t.id)
+	}
+	b.prune()
+}
+
+// maxKept bounds how many ended jobs are kept, with 64 KiB of output each.
+const maxKept = 500
+
+// prune forgets jobs that ended long ago, and the oldest of too many.
+func (b *Backend) prune() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ended []*task
+	for _, t := range b.tasks {
+		if v := t.view(); v.State == Ended {
+			ended = append(ended, t)
+		}
+	}
+	slices.SortFunc(ended, func(x, y *task) int { return y.view().Ended.Compare(x.view().Ended) })
+	for i, t := range ended {
+		if i >= maxKept || b.now().Sub(t.view().Ended) > b.s.Keep {
+			delete(b.tasks, t.id)
+		}
+	}
+}
+
+// sleep waits, and says whether the time passed.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

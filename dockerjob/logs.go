@@ -1,0 +1,146 @@
+package dockerjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+)
+
+// LogOptions say what of a job's output is wanted.
+type LogOptions struct {
+	// Follow goes on until the job has ended.
+	Follow bool
+	// Tail is how many lines from the end are wanted; 0 is all.
+	Tail int
+}
+
+// ErrInterrupted: the output could not be read to its end, since the Engine went away. What follows can be asked for again.
+var ErrInterrupted = errors.New("the output was interrupted: the Docker Engine went away; ask again")
+
+// Logs writes a job's output. Of one whose container is removed already, the last 64 KiB are there.
+func (b *Backend) Logs(ctx context.Context, subject, ref string, o LogOptions, stdout, stderr io.Writer) error {
+	t, err := b.find(subject, ref)
+	if err != nil {
+		return err
+	}
+	done, ok := t.begin()
+	if !ok {
+		return t.replay(stdout, stderr)
+	}
+	toTheEnd := false
+	defer func() { done(toTheEnd) }()
+	stream, err := b.engine.logs(ctx, t.container, o.Follow, o.Tail)
+	if errors.Is(err, errGone) {
+		return t.replay(stdout, stderr)
+	}
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	out, errs := &sink{w: stdout}, &sink{w: stderr}
+	_, err = stdcopy.StdCopy(out, errs, stream)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case out.err != nil || errs.err != nil:
+		return errors.Join(out.err, errs.err)
+	default:
+		return fmt.Errorf("%w: %w", ErrInterrupted, err)
+	}
+	// A reader of a job that had ended when he began has seen all that there will be.
+	toTheEnd = t.view().State == Ended || o.Follow
+	return nil
+}
+
+// sink remembers that it was the reader who could not take more.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.err = err
+	return n, err
+}
+
+// restSize and restLines bound what is kept of an ended job's output.
+const (
+	restSize  = 64 << 10
+	restLines = 2000
+)
+
+// output is the end of what a job has said.
+type output struct {
+	parts []part
+	size  int
+}
+
+type part struct {
+	stderr bool
+	text   []byte
+}
+
+// stream writes one of the two streams into an output.
+type stream struct {
+	o      *output
+	stderr bool
+}
+
+func (s stream) Write(p []byte) (int, error) {
+	o := s.o
+	o.parts = append(o.parts, part{s.stderr, append([]byte(nil), p...)})
+	o.size += len(p)
+	for o.size > restSize && len(o.parts) > 0 {
+		first := &o.parts[0]
+		drop := min(o.size-restSize, len(first.text))
+		first.text = first.text[drop:]
+		o.size -= drop
+		if len(first.text) == 0 {
+			o.parts = o.parts[1:]
+		}
+	}
+	return len(p), nil
+}
+
+// keepRest reads the end of an ended job's output, before its container goes.
+func (b *Backend) keepRest(ctx context.Context, t *task) {
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
+	in, err := b.engine.logs(ctx, t.container, false, restLines)
+	if err != nil {
+		return // it is gone, or the Engine is
+	}
+	defer in.Close()
+	var o output
+	if _, err := stdcopy.StdCopy(stream{&o, false}, stream{&o, true}, in); err != nil {
+		b.log.V(1).Info("the end of a job's output could not be read", "id", t.id)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rest = &o
+}
+
+// replay writes what was kept.
+func (t *task) replay(stdout, stderr io.Writer) error {
+	t.mu.Lock()
+	rest := t.rest
+	t.mu.Unlock()
+	if rest == nil {
+		return nil
+	}
+	for _, p := range rest.parts {
+		w := stdout
+		if p.stderr {
+			w = stderr
+		}
+		if _, err := w.Write(p.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

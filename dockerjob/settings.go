@@ -1,0 +1,122 @@
+package dockerjob
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/dockerjob/jobspec"
+)
+
+// Settings say what containers are given. BaseURL, CA, Audiences and Instance are needed, the rest has defaults.
+type Settings struct {
+	// Instance tells this backend's containers and volumes from those of others on the same Engine. It matches
+	// `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$` and must stay the same for the same database.
+	Instance string
+	// Cluster is what submissions have as their cluster: the machine's name, for people.
+	Cluster string
+	// BaseURL is where containers reach the exchange: https, and a host name or an address.
+	BaseURL string
+	// CA is the PEM of the certificates that the exchange's is checked against; containers find it beside their proof.
+	CA []byte
+	// HostAddress is what BaseURL's host name means inside of containers. Empty is the Engine's "host-gateway", which is the
+	// address of the default bridge. It plays no part if BaseURL has an address.
+	HostAddress string
+	// Network is the network that containers are put on; "bridge".
+	Network string
+	// MountPath is the directory that holds the proof and the CA; wire.DefaultJobMountPath.
+	MountPath string
+	// Audiences and Scopes are all that the jobs' tokens may name.
+	Audiences, Scopes []string
+	// Limits are the defaults and maxima of processor and memory.
+	Limits jobspec.Limits
+	// Pids is how many processes a container may have; 1024.
+	Pids int64
+	// MaxJobs is how many jobs may run at once; 1000. MaxJobsEach is how many of one submitter; 250.
+	MaxJobs, MaxJobsEach int
+	// MaxAge is how long a row lasts that nobody renews; 24 h. Rows of running containers are renewed at half of it.
+	MaxAge time.Duration
+	// Linger is how long an ended container waits for somebody to read its output before it is removed; 10 s. Its row is
+	// revoked at once.
+	Linger time.Duration
+	// Keep is how long an ended job is listed, with the end of its output; 1 h.
+	Keep time.Duration
+	// Retention is how long the submitter of an ended job stays on record; 30 days.
+	Retention time.Duration
+	// Resync is how often containers are compared with rows besides; 30 s.
+	Resync time.Duration
+	// Timeout is how long one call to the Engine may take; 1 min. Creating a container takes seconds on a busy machine.
+	Timeout time.Duration
+}
+
+// ErrSettings is every fault of Settings.
+var ErrSettings = errors.New("dockerjob: settings")
+
+// filled returns the settings with their defaults, or all that is wrong with them.
+func (s Settings) filled() (Settings, error) {
+	fill(&s.Network, "bridge")
+	fill(&s.MountPath, wire.DefaultJobMountPath)
+	fill(&s.HostAddress, "host-gateway")
+	fill(&s.Pids, 1024)
+	fill(&s.MaxJobs, 1000)
+	fill(&s.MaxJobsEach, 250)
+	fill(&s.MaxAge, 24*time.Hour)
+	fill(&s.Linger, 10*time.Second)
+	fill(&s.Keep, time.Hour)
+	fill(&s.Retention, 30*24*time.Hour)
+	fill(&s.Resync, 30*time.Second)
+	fill(&s.Timeout, time.Minute)
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(s.Instance) {
+		fault("Instance: must be 1 to 63 lower-case letters, digits and hyphens")
+	}
+	if u, err := url.Parse(s.BaseURL); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		fault("BaseURL: must be https://HOST[:PORT]")
+	}
+	if !strings.Contains(string(s.CA), "-----BEGIN CERTIFICATE-----") || len(s.CA) > maxCA {
+		fault("CA: must be certificates in PEM, at most %d bytes", maxCA)
+	}
+	if len(s.Audiences) == 0 {
+		fault("Audiences: name at least one")
+	}
+	if !path.IsAbs(s.MountPath) || path.Clean(s.MountPath) != s.MountPath || s.MountPath == "/" || strings.Contains(s.MountPath, ":") {
+		fault("MountPath: must be an absolute path without dots or colons")
+	}
+	if s.HostAddress != "host-gateway" {
+		if _, err := netip.ParseAddr(s.HostAddress); err != nil {
+			fault("HostAddress: must be an address or \"host-gateway\"")
+		}
+	}
+	if s.Network == "host" || s.Network == "none" || strings.HasPrefix(s.Network, "container:") {
+		fault("Network: must be a bridge; %q is not one", s.Network)
+	}
+	for name, ok := range map[string]bool{
+		"Pids": s.Pids > 0, "MaxJobs": s.MaxJobs > 0, "MaxJobsEach": s.MaxJobsEach > 0, "MaxAge": s.MaxAge >= time.Minute, "Linger": s.Linger >= 0,
+		"Keep": s.Keep >= 0, "Retention": s.Retention > 0, "Resync": s.Resync > 0, "Timeout": s.Timeout > 0,
+	} {
+		if !ok {
+			fault("%s: too small", name)
+		}
+	}
+	if len(faults) > 0 {
+		return s, fmt.Errorf("%w: %w", ErrSettings, errors.Join(faults...))
+	}
+	return s, nil
+}
+
+// maxCA bounds the CA that is copied into every job's volume.
+const maxCA = 256 << 10
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
