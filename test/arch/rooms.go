@@ -28,7 +28,7 @@ func rooms() map[string]kind {
 		"api":    words,
 		"mutate": pure, "policy": pure, "connector/nodebinding": pure, "exchange/grant": pure, "exchange/provenance": pure,
 		"dockerjob/jobspec": pure,
-		"webhook": desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
+		"webhook":           desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
 		"delegation": notes, "delegation/internal": aid, "delegation/sqlite": aid, "delegation/postgres": aid, "delegation/delegationtest": aid,
 		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
 		"client": sdk, "cmd": door, "test": trial,
