@@ -109,7 +109,7 @@ clean: ## remove dist/; caches stay (go clean -cache, ~/.cache/lanyard)
 	@rm -rf dist
 
 .PHONY: packages
-packages: ## what some tests run against: PostgreSQL, nginx, Lua (installed as root on Debian, else those tests skip aloud)
+packages: ## what some tests run against: PostgreSQL, nginx, Lua, promtool (installed as root on Debian, else those tests skip aloud)
 	@./.ci/packages
 
 .PHONY: race-note
