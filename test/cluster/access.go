@@ -6,8 +6,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"net/url"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -31,7 +33,12 @@ const (
 )
 
 // URL is where the API server listens.
-func (cp *ControlPlane) URL() string { return loopback("https", cp.ports.api) }
+func (cp *ControlPlane) URL() string {
+	if place := cp.options.Place; place.hasNodes() {
+		return "https://" + net.JoinHostPort(place.Address.String(), strconv.Itoa(cp.ports.api))
+	}
+	return loopback("https", cp.ports.api)
+}
 
 // CA returns the certificate, in PEM, that the API server's own is signed by.
 func (cp *ControlPlane) CA() []byte { return cp.secrets.clients.Cert }

@@ -10,6 +10,9 @@ import (
 // TokenIssuer is the issuer of the service account tokens, as it is in most clusters.
 const TokenIssuer = "https://kubernetes.default.svc.cluster.local"
 
+// placePort is the API server's port where it has an address of its own.
+const placePort = 6443
+
 // serviceRange is where the addresses of Services come from; nothing ever answers there.
 const serviceRange = "10.96.0.0/16"
 
@@ -27,7 +30,13 @@ func (cp *ControlPlane) arguments(c Component) []string {
 	case Etcd:
 		return cp.etcdArguments()
 	case APIServer:
-		return append(cp.apiServerArguments(), cp.options.APIServerArgs...)
+		args := cp.apiServerArguments()
+		if cp.options.Place.hasNodes() {
+			args = append(args, cp.apiServerNodeArguments()...)
+		}
+		return append(args, cp.options.APIServerArgs...)
+	case Scheduler:
+		return cp.schedulerArguments()
 	default:
 		return append(cp.controllerArguments(), cp.options.ControllerArgs...)
 	}
@@ -71,23 +80,25 @@ func (cp *ControlPlane) apiServerArguments() []string {
 func (cp *ControlPlane) controllerArguments() []string {
 	kubeconfig := cp.kubeconfigPath("system:kube-controller-manager")
 	pki := func(name string) string { return cp.Path("pki", name) }
-	return []string{
+	args := []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", cp.ports.controllers),
 		"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
 		"--client-ca-file=" + pki("ca.crt"), "--requestheader-client-ca-file=" + pki("front-ca.crt"),
 		"--root-ca-file=" + pki("ca.crt"), "--service-account-private-key-file=" + pki("tokens.key"),
 		"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"),
-		"--service-cluster-ip-range=" + serviceRange,
 		// Each controller acts under its own name, which is what policies about controllers look at.
 		"--use-service-account-credentials=true",
-		"--controllers=*,-" + strings.Join(idle, ",-"),
 		"--leader-elect=false", "--allocate-node-cidrs=false",
 		// A fresh control plane has little else to do, and tests wait for what controllers do.
 		"--kube-api-qps=500", "--kube-api-burst=1000", "--concurrent-namespace-syncs=20",
 		"--controller-start-interval=0s",
 		"--profiling=false",
 	}
+	if cp.options.Place.hasNodes() {
+		return append(args, "--controllers=*", "--node-monitor-grace-period="+nodeMonitorGrace)
+	}
+	return append(args, "--controllers=*,-"+strings.Join(idle, ",-"), "--service-cluster-ip-range="+serviceRange)
 }
 
 // loopback is a URL of this machine.

@@ -3,6 +3,7 @@
 // Package cluster runs a real Kubernetes control plane on the loopback address: etcd, kube-apiserver and
 // kube-controller-manager as child processes, without root, containers or nodes. Pods are admitted, scheduled to nowhere
 // and never run, which is all that admission, policies, tokens and controllers need. It serves the tests and `make demo`.
+// Package nodes adds real nodes to it where a machine allows that.
 //
 // The programs are built from their Go modules once (package program); what a run writes lies in a folder of its own
 // outside the source tree (package rundir); and nothing of it outlives the process that started it (package process).
@@ -31,6 +32,8 @@ const (
 	APIServer Component = "kube-apiserver"
 	// ControllerManager runs the controllers: jobs, namespaces, service accounts, garbage collection.
 	ControllerManager Component = "kube-controller-manager"
+	// Scheduler assigns pods to nodes; it runs where there are nodes.
+	Scheduler Component = "kube-scheduler"
 )
 
 // Options say how to run a control plane. The zero value is a good one.
@@ -42,6 +45,8 @@ type Options struct {
 	// APIServerArgs and ControllerArgs are added to the flags of their programs and win over the ones set here.
 	APIServerArgs  []string
 	ControllerArgs []string
+	// Place is where the control plane runs, if not on the loopback address.
+	Place Place
 }
 
 // startTimeout is what starting may take on a machine that is busy with other things, and stopGrace what each component may
@@ -85,7 +90,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready within %s", startTimeout))
 	defer cancel()
 	if err := cp.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), cp.abandon())
+		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), cp.Abandon())
 	}
 	return cp, nil
 }
@@ -108,6 +113,11 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if err := cp.launch(ControllerManager); err != nil {
 		return err
 	}
+	if cp.options.Place.hasNodes() {
+		if err := cp.launch(Scheduler); err != nil {
+			return err
+		}
+	}
 	if err := cp.AwaitServiceAccount(ctx, "default"); err != nil {
 		return err
 	}
@@ -120,7 +130,8 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 func (cp *ControlPlane) launch(c Component) error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
-	p, err := cp.StartProcess(string(c), cp.programs.path(c), cp.arguments(c)...)
+	path, args := cp.options.Place.command(cp.programPath(c), cp.arguments(c))
+	p, err := cp.StartProcess(string(c), path, args...)
 	if err != nil {
 		return err
 	}
@@ -148,8 +159,8 @@ func (cp *ControlPlane) Stop(ctx context.Context) error {
 	return errors.Join(cp.stopProcesses(ctx), cp.dir.Remove())
 }
 
-// abandon ends every component at once and leaves the folder to be looked at.
-func (cp *ControlPlane) abandon() error {
+// Abandon ends every component at once and leaves the folder to be looked at, until the next start of any control plane.
+func (cp *ControlPlane) Abandon() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return errors.Join(cp.stopProcesses(ctx), cp.dir.Abandon())
@@ -162,7 +173,7 @@ func (cp *ControlPlane) stopProcesses(ctx context.Context) error {
 	running := maps.Clone(cp.processes)
 	cp.mu.Unlock()
 	var errs []error
-	for _, c := range []Component{ControllerManager, APIServer, Etcd} {
+	for _, c := range []Component{Scheduler, ControllerManager, APIServer, Etcd} {
 		if p := running[c]; p != nil {
 			errs = append(errs, p.Stop(ctx, stopGrace))
 		}

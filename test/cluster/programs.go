@@ -26,8 +26,16 @@ type programs struct {
 	version string
 }
 
-// path returns the path of a component's program.
+// path returns the path of a component's program, or of kubectl.
 func (p programs) path(c Component) string { return filepath.Join(p.bin, string(c)) }
+
+// programPath returns the path of a component's program; the scheduler's comes from whoever adds nodes.
+func (cp *ControlPlane) programPath(c Component) string {
+	if c == Scheduler {
+		return cp.options.Place.Scheduler
+	}
+	return cp.programs.path(c)
+}
 
 // buildPrograms builds Kubernetes and the guard, or finds them built.
 func buildPrograms(ctx context.Context, out io.Writer) (programs, error) {
@@ -43,7 +51,7 @@ func buildPrograms(ctx context.Context, out io.Writer) (programs, error) {
 		Name:      "k8s",
 		Dir:       filepath.Join(tree, "test/cluster/k8s"),
 		Inputs:    []string{"go.mod", "go.sum", "main.go"},
-		LinkFlags: linkVersion(version),
+		LinkFlags: LinkVersion(version),
 		Hint:      "etcd and Kubernetes " + version + ": several minutes the first time, nothing later",
 	})
 	if err != nil {
@@ -72,9 +80,9 @@ func link(bin, target string) error {
 	return nil
 }
 
-// linkVersion returns the linker's flags that tell the programs their version, which source from a module does not know.
+// LinkVersion returns the linker's flags that tell the programs their version, which source from a module does not know.
 // Without it the server says v0.0.0, at which helm and kubectl stop.
-func linkVersion(version string) string {
+func LinkVersion(version string) string {
 	number := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	flags := []string{"-s", "-w"}
 	for _, path := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {

@@ -32,6 +32,9 @@ func (cp *ControlPlane) prepare() error {
 			return err
 		}
 	}
+	if cp.options.Place.hasNodes() {
+		cp.ports.api = placePort
+	}
 	if err := os.Mkdir(cp.Path("pki"), 0o700); err != nil {
 		return fmt.Errorf("making the folder for certificates: %w", err)
 	}
@@ -48,17 +51,31 @@ func (cp *ControlPlane) prepare() error {
 	if err := os.WriteFile(cp.Path("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)
 	}
-	_, err = cp.Kubeconfig("system:kube-controller-manager")
+	if _, err := cp.Kubeconfig("system:kube-controller-manager"); err != nil {
+		return err
+	}
+	_, err = cp.Kubeconfig(schedulerUser)
 	return err
 }
 
+// Issue makes a key and a certificate that the control plane trusts, such as a kubelet's for serving.
+func (cp *ControlPlane) Issue(r pki.Request) (pki.Pair, error) { return cp.secrets.clients.Issue(r) }
+
 // writeServing writes the authorities, the API server's certificates and the key for tokens.
 func (cp *ControlPlane) writeServing() error {
+	addresses := []net.IP{net.IPv4(127, 0, 0, 1)}
+	if place := cp.options.Place; place.hasNodes() {
+		addresses = append(addresses, place.Address, place.ServiceAddress)
+	}
 	serving, err := cp.secrets.clients.Issue(pki.Request{
 		User:      "kube-apiserver",
-		Names:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
-		Addresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Names:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+		Addresses: addresses,
 	})
+	if err != nil {
+		return err
+	}
+	kubelets, err := cp.secrets.clients.Issue(pki.Request{User: KubeletClient})
 	if err != nil {
 		return err
 	}
@@ -75,6 +92,7 @@ func (cp *ControlPlane) writeServing() error {
 		cp.secrets.front.Write(cp.Path("pki", "front-ca")),
 		serving.Write(cp.Path("pki", "apiserver")),
 		proxy.Write(cp.Path("pki", "front-proxy")),
+		kubelets.Write(cp.Path("pki", "kubelet-client")),
 		os.WriteFile(cp.Path("pki", "tokens.key"), private, 0o600),
 		os.WriteFile(cp.Path("pki", "tokens.pub"), public, 0o600),
 	)

@@ -17,6 +17,9 @@ import (
 func (s Source) key(tc toolchain) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q %q\n", tc.version, s.Name, s.Package, s.Modfile, s.LinkFlags)
+	if s.Static || s.Trimpath {
+		fmt.Fprintf(h, "static %t trimpath %t\n", s.Static, s.Trimpath)
+	}
 	if len(s.Inputs) == 0 {
 		dir, err := filepath.Abs(s.Dir)
 		if err != nil {

@@ -25,6 +25,9 @@ type Source struct {
 	Modfile string
 	// LinkFlags are given to -ldflags.
 	LinkFlags string
+	// Static leaves C out, so that the program runs where no C library is; Trimpath leaves out the paths of this machine.
+	// Both together are how the released programs are built.
+	Static, Trimpath bool
 	// Inputs are the files and folders, relative to Dir, that decide what comes out; the finished program is kept under
 	// their hash and not even looked at again while they stay the same. With none, the go command decides each time
 	// whether it has something to do, which is right for packages of a module that is being worked on.

@@ -48,6 +48,9 @@ func (tc toolchain) build(ctx context.Context, out io.Writer, s Source, target s
 	}
 	cmd := exec.CommandContext(ctx, tc.path, s.arguments(partial)...)
 	cmd.Dir = s.Dir
+	if s.Static {
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	}
 	// Only the last lines matter to a person, and -v prints a line for each package.
 	var rest bytes.Buffer
 	show := newProgress(out, s)
@@ -76,6 +79,9 @@ func (s Source) arguments(target string) []string {
 	args := []string{"build", "-v", "-buildvcs=false", "-o", target}
 	if s.Modfile != "" {
 		args = append(args, "-modfile="+s.Modfile)
+	}
+	if s.Trimpath {
+		args = append(args, "-trimpath")
 	}
 	if s.LinkFlags != "" {
 		args = append(args, "-ldflags="+s.LinkFlags)
