@@ -35,14 +35,14 @@ refuses names and paths of the platform that somebody else has set. It keeps no 
 		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), f, cmd.ErrOrStderr()) },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentFlags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file, for uninstall and selftest (default: in-cluster)")
+	root.PersistentFlags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file, for uninstall, sweep and selftest (default: in-cluster)")
 	root.PersistentFlags().StringVar(&f.logLevel, "log-level", "info", "debug, info or error")
 	root.Flags().StringVar(&f.config, "config", "/etc/lanyard/webhook.yaml", "configuration file (YAML)")
 	root.Flags().StringVar(&f.listen, "listen", ":9443", "address for admission reviews (TLS)")
 	root.Flags().StringVar(&f.tlsCertDir, "tls-cert-dir", "/etc/lanyard/tls", "directory with tls.crt and tls.key, reloaded when they change")
 	root.Flags().StringVar(&f.metricsListen, "metrics-listen", ":8080", "address for /metrics, /healthz and /readyz (plain HTTP)")
 	root.Flags().DurationVar(&f.drainDelay, "drain-delay", 10*time.Second, "how long to keep serving after SIGTERM, while endpoints drain")
-	root.AddCommand(newCheckConfig(), newUninstall(f), newSelftest(f))
+	root.AddCommand(newCheckConfig(), newUninstall(f), newSweep(f), newSelftest(f))
 	return root
 }
 

@@ -56,8 +56,12 @@ func TestPermissions(t *testing.T) {
 	always := []string{
 		"lanyard-platform-admin | lanyard.dev | platform |  | administer",
 		"lanyard-uninstall | admissionregistration.k8s.io | mutatingwebhookconfigurations,validatingwebhookconfigurations | lanyard | get,delete",
-		"lanyard-uninstall -> lanyard-uninstall",
+		"lanyard-uninstall -> lanyard-uninstall", "lanyard-uninstall -> lanyard-uninstall in lanyard",
 	}
+	sweeps := func(names string) string { return "lanyard-uninstall |  | secrets | " + names + " | delete" }
+	sweepsOwn := []string{sweeps("lanyard-ca,lanyard-exchange-tls,lanyard-webhook-tls")}
+	sweepsFewer := []string{sweeps("lanyard-ca,lanyard-webhook-tls")}
+	sweepsMore := []string{sweeps("lanyard-ca,lanyard-connector-tls,lanyard-exchange-tls,lanyard-webhook-tls")}
 	test := []string{"lanyard-test |  | pods |  | create", "lanyard-test -> lanyard-test in training"}
 	reviews := func(role string) string { return role + " | authentication.k8s.io | tokenreviews |  | create" }
 	writes := func(role string) []string {
@@ -76,9 +80,13 @@ func TestPermissions(t *testing.T) {
 		"lanyard-exchange |  | events |  | create,patch",
 	}
 	leads := []string{
+		"lanyard-uninstall | coordination.k8s.io | leases | lanyard-exchange | delete",
 		"lanyard-exchange | coordination.k8s.io | leases |  | create", "lanyard-exchange | coordination.k8s.io | leases | lanyard-exchange | get,update",
 	}
-	tells := []string{"lanyard-exchange-ca |  | configmaps |  | create", "lanyard-exchange-ca |  | configmaps | lanyard-ca | get,update"}
+	tells := []string{
+		"lanyard-exchange-ca |  | configmaps |  | create", "lanyard-exchange-ca |  | configmaps | lanyard-ca | get,update",
+		"lanyard-uninstall |  | configmaps | lanyard-ca | get,delete",
+	}
 	tellsJobs := append(slices.Clone(tells), "lanyard-exchange -> lanyard-exchange-ca in training")
 	tellsGPU := append(slices.Clone(tells), "lanyard-exchange -> lanyard-exchange-ca in gpu")
 	tellsBoth := append(slices.Clone(tellsJobs), "lanyard-exchange -> lanyard-exchange-ca in gpu")
@@ -88,17 +96,17 @@ func TestPermissions(t *testing.T) {
 		args    []string
 		want    [][]string
 	}{
-		"by default":                                   {"default", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), exchange}},
-		"a managed namespace, with a test":             {"default", []string{"--set", "jobs.namespaces={training}"}, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), exchange, tellsJobs}},
-		"the rules without the exchange":               {"rules-only", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector")}},
-		"without authentication":                       {"disabled", nil, [][]string{socket, writes("lanyard-connector")}},
-		"the Deployment alone":                         {"deployment", nil, [][]string{deployment, writes("lanyard-connector-deployment"), exchange}},
-		"the nodes forward":                            {"forward", nil, [][]string{socket, {reviews("lanyard-connector")}, watch, deployment, writes("lanyard-connector-deployment"), exchange, tellsGPU}},
-		"publishers and a monitor of us":               {"socket", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, {"lanyard-connector -> lanyard-connector-pods in lanyard"}, exchange, tellsGPU}},
-		"the exchange":                                 {"exchange", nil, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, exchange, tellsBoth}},
-		"the exchange, and somebody else tells the CA": {"default", []string{"--set", "connector.socket.enabled=false,jobs.namespaces={training},jobs.caConfigMap.manage=false"}, [][]string{test, exchange}},
-		"the exchange of other kinds":                  {"exchange-postgres", nil, [][]string{exchange, leads, {"lanyard-exchange | x.example.com | trainers |  | get,list,watch"}}},
-		"no connector":                                 {"rules-only", []string{"--set", "connector.socket.enabled=false"}, nil},
+		"by default":                                   {"default", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), exchange, sweepsOwn}},
+		"a managed namespace, with a test":             {"default", []string{"--set", "jobs.namespaces={training}"}, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), exchange, tellsJobs, sweepsOwn}},
+		"the rules without the exchange":               {"rules-only", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), sweepsFewer}},
+		"without authentication":                       {"disabled", nil, [][]string{socket, writes("lanyard-connector"), sweepsFewer}},
+		"the Deployment alone":                         {"deployment", nil, [][]string{deployment, writes("lanyard-connector-deployment"), exchange, sweepsMore}},
+		"the nodes forward":                            {"forward", nil, [][]string{socket, {reviews("lanyard-connector")}, watch, deployment, writes("lanyard-connector-deployment"), exchange, tellsGPU, sweepsMore}},
+		"publishers and a monitor of us":               {"socket", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, {"lanyard-connector -> lanyard-connector-pods in lanyard"}, exchange, tellsGPU, sweepsOwn}},
+		"the exchange":                                 {"exchange", nil, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, exchange, tellsBoth, sweepsOwn}},
+		"the exchange, and somebody else tells the CA": {"default", []string{"--set", "connector.socket.enabled=false,jobs.namespaces={training},jobs.caConfigMap.manage=false"}, [][]string{test, exchange, sweepsOwn}},
+		"the exchange of other kinds":                  {"exchange-postgres", nil, [][]string{exchange, leads, {"lanyard-exchange | x.example.com | trainers |  | get,list,watch"}, sweepsOwn}},
+		"no connector":                                 {"rules-only", []string{"--set", "connector.socket.enabled=false"}, [][]string{sweepsFewer}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,15 +122,20 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// ownKeys is the one Secret that a program of ours may read: the exchange's signing keys.
+// ownKeys is the one Secret that a program of ours may read: the exchange's signing keys. sweeping is how those begin and end that
+// an uninstall may delete unread.
 const ownKeys = "lanyard-exchange |  | secrets | lanyard-exchange-keys | get,update"
+
+func sweeping(permission string) bool {
+	return strings.HasPrefix(permission, "lanyard-uninstall |  | secrets | lanyard-ca,") || strings.HasPrefix(permission, "lanyard-uninstall |  | secrets | lanyard-connector-tls,")
+}
 
 func TestNoPermissionIsBroad(t *testing.T) {
 	t.Parallel()
 	for profile := range profiles(t) {
 		for _, p := range permissions(t, profile) {
 			for _, broad := range []string{"*", "impersonate", "serviceaccounts/token", "escalate", "bind,", "secrets"} {
-				if strings.Contains(p, broad) && p != ownKeys {
+				if strings.Contains(p, broad) && p != ownKeys && !(sweeping(p) && strings.HasSuffix(p, " | delete")) {
 					t.Errorf("%s: %s", profile, p)
 				}
 			}
