@@ -38,7 +38,7 @@ func grantAdvice() map[grant.Reason]string {
 		grant.HashMismatch:      "Find out who asks: the proof is not the one that was handed out.",
 		grant.StoreUnavailable:  "See [runbook LanyardExchangeStoreDown](../runbooks.md#lanyardexchangestoredown).",
 		grant.RowAbsent: "Nothing, if it passes within seconds. If it stays, nobody judges, or judging waits: " +
-			"see [operations.md](../operations.md#troubleshooting-the-exchange).",
+			"see [troubleshooting.md](../troubleshooting.md#exchange).",
 		grant.RowMismatch:        "Tell us: the row's name is made from what it is compared with.",
 		grant.NodeMismatch:       "Find out how the token came to another node.",
 		grant.RowRevoked:         "Look at the Event on the pod, or at the record's `reason`. It is final; create the work again if it should run.",
@@ -81,6 +81,6 @@ func endingAdvice() map[delegation.Reason]string {
 		delegation.RowRevoked:        "Ask who revoked it; the audit line of the admins' listener says.",
 		delegation.SubmissionRevoked: "As for `row_revoked`. The work has to be created again.",
 		delegation.SubmitterRevoked:  "As for `row_revoked`. Work that is created from now on is judged anew: take the person's rights away first.",
-		delegation.Restored:          "Create the work again; see [operations.md](../operations.md#restore-a-database).",
+		delegation.Restored:          "Create the work again; see [upgrade.md](../upgrade.md#restore-a-database).",
 	}
 }
