@@ -29,17 +29,18 @@ type command func(ctx context.Context, args []string, p printer) error
 // commands are the sub-commands by name.
 func commands() map[string]command {
 	return map[string]command{
-		"publisher": runPublisher,
-		"attempt":   runAttempt,
-		"squat":     runSquat,
-		"job":       runJob,
-		"call":      runCall,
-		"claims":    runClaims,
-		"env":       runEnv,
-		"exit":      runExit,
-		"sleep":     runSleep,
-		"serve":     runServe,
-		"injector":  runInjector,
+		"publisher":   runPublisher,
+		"attempt":     runAttempt,
+		"squat":       runSquat,
+		"job":         runJob,
+		"call":        runCall,
+		"certificate": runCertificate,
+		"claims":      runClaims,
+		"env":         runEnv,
+		"exit":        runExit,
+		"sleep":       runSleep,
+		"serve":       runServe,
+		"injector":    runInjector,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -132,6 +133,28 @@ func TestJobByHTTP(t *testing.T) {
 	got := mustRun(t, 0, "job", "--mode=http", "--base-url="+platform.URL, "--token-file="+subject)
 	if !strings.Contains(got, `"sub":"alice"`) || !strings.Contains(got, `"act":{"sub":"system:serviceaccount:a:b"}`) {
 		t.Errorf("job printed %s, want alice and her workload", got)
+	}
+}
+
+func TestCertificate(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(server.URL, "https://")
+	want := `"serial":"` + server.Certificate().SerialNumber.String() + `"`
+	if got := mustRun(t, 0, "certificate", "--address="+address, "--ca-file="+ca); !strings.Contains(got, want) {
+		t.Errorf("it printed %s, want %s", got, want)
+	}
+	if err := os.WriteFile(ca, []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustRun(t, 1, "certificate", "--address="+address, "--ca-file="+ca); !strings.Contains(got, "the file holds none") {
+		t.Errorf("it printed %s, want that there is no CA", got)
 	}
 }
 
