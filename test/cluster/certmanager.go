@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -32,7 +33,7 @@ type CertManager struct {
 // until every cache of its is filled: from then on an Issuer or a Certificate is acted upon at once. Whoever starts it stops
 // it before the control plane.
 func StartCertManager(ctx context.Context, cp *ControlPlane) (*CertManager, error) {
-	path, err := buildCertManager(ctx, cp)
+	path, err := BuildCertManager(ctx, cp.options.Out)
 	if err != nil {
 		return nil, err
 	}
@@ -90,30 +91,43 @@ func (m *CertManager) await(ctx context.Context, ready string) error {
 	}
 }
 
-// buildCertManager builds the program in the folder certmanager.
-func buildCertManager(ctx context.Context, cp *ControlPlane) (string, error) {
-	version, err := program.Required(cp.certManagerSource("go.mod"), certManagerModule)
+// BuildCertManager builds the program in the folder certmanager, or finds it built, and returns its path.
+func BuildCertManager(ctx context.Context, out io.Writer) (string, error) {
+	tree, err := program.Tree()
 	if err != nil {
 		return "", err
 	}
-	return program.Build(ctx, cp.options.Out, program.Source{
+	dir := certManagerSource(tree)
+	version, err := program.Required(filepath.Join(dir, "go.mod"), certManagerModule)
+	if err != nil {
+		return "", err
+	}
+	return program.Build(ctx, out, program.Source{
 		Name:      "certmanager",
-		Dir:       cp.certManagerSource(),
+		Dir:       dir,
 		Inputs:    []string{"."},
+		Static:    true, // it runs in pods, too
 		LinkFlags: "-s -w",
 		Hint:      "cert-manager " + version + ": a few minutes the first time, nothing later",
 	})
 }
 
-// certManagerSource is the path of something in the folder of cert-manager's module.
-func (cp *ControlPlane) certManagerSource(elements ...string) string {
-	return filepath.Join(append([]string{cp.programs.tree, "test/cluster/certmanager"}, elements...)...)
+// certManagerSource is the folder of the program's module.
+func certManagerSource(tree string) string { return filepath.Join(tree, "test/cluster/certmanager") }
+
+// CertManagerModule returns the folder of cert-manager's own source, with its resource definitions and its chart in deploy.
+func CertManagerModule(ctx context.Context) (string, error) {
+	tree, err := program.Tree()
+	if err != nil {
+		return "", err
+	}
+	return program.ModuleDir(ctx, certManagerSource(tree), certManagerModule)
 }
 
 // installCertManager applies the resource definitions from cert-manager's module, waits until they are served, and makes
 // its namespace.
 func (cp *ControlPlane) installCertManager(ctx context.Context) error {
-	dir, err := program.ModuleDir(ctx, cp.certManagerSource(), certManagerModule)
+	dir, err := CertManagerModule(ctx)
 	if err != nil {
 		return err
 	}
