@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,6 +17,9 @@ type Gauges struct {
 	Ready   func() bool
 	StoreUp func() bool
 	Keys    func() map[mint.State]int
+	KeyAge  func() time.Duration // of the key that signs
+	// KeyEvery is how often keys are rotated; zero is never.
+	KeyEvery time.Duration
 }
 
 // Observe registers the gauges.
@@ -47,6 +51,10 @@ func (m *Metrics) Observe(reg prometheus.Registerer, g Gauges) error {
 			ask("lanyard_exchange_signing_keys", "Signing keys by what they are doing.", prometheus.Labels{"state": string(s)},
 				func() float64 { return float64(g.Keys()[s]) })
 		}
+	}
+	if g.KeyAge != nil {
+		ask("lanyard_exchange_signing_key_age_seconds", "How long the key that signs has done so; 0 where none does.", nil, func() float64 { return g.KeyAge().Seconds() })
+		ask("lanyard_exchange_key_rotation_interval_seconds", "How often keys are rotated (keys.rotateEverySeconds); 0 is never.", nil, g.KeyEvery.Seconds)
 	}
 	return errors.Join(errs...)
 }

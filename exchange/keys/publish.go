@@ -75,5 +75,20 @@ func (k *Keeper) States(now time.Time) map[mint.State]int {
 	return out
 }
 
+// Age is for how long the key that signs has done so, by the keeper's own clock; zero where none does.
+func (k *Keeper) Age() time.Duration {
+	s, now := k.state.Load(), k.options.Now()
+	if s == nil {
+		return 0
+	}
+	states := s.Ring.States(now, k.options.Timing)
+	for _, e := range s.Ring.Entries {
+		if states[e.ID] == mint.Active {
+			return max(now.Sub(e.SignsAt), 0)
+		}
+	}
+	return 0
+}
+
 // StatesNow is States by the keeper's own clock.
 func (k *Keeper) StatesNow() map[mint.State]int { return k.States(k.options.Now()) }

@@ -126,7 +126,10 @@ func (r *Reconciler) sweepRows(ctx context.Context, w *watches, now time.Time) e
 }
 
 // sweepSubmissions has the open submissions looked at whose objects the watches do not show.
-func (r *Reconciler) sweepSubmissions(ctx context.Context, w *watches, _ time.Time) error {
+func (r *Reconciler) sweepSubmissions(ctx context.Context, w *watches, now time.Time) error {
+	r.undefined(w, now)
+	orphans := 0
+	defer func() { r.options.Metrics.orphans.Set(float64(orphans)) }()
 	kinds := map[string]provenance.GroupKind{provenance.PodKind().String(): provenance.PodKind()}
 	seen := map[provenance.GroupKind]map[string]key{provenance.PodKind(): w.seen(provenance.PodKind())}
 	for _, k := range r.rules.Kinds {
@@ -140,6 +143,13 @@ func (r *Reconciler) sweepSubmissions(ctx context.Context, w *watches, _ time.Ti
 		for _, s := range page {
 			after = s.UID
 			kind, ours := kinds[s.GroupKind]
+			if since, gone := w.missing[kind]; gone {
+				orphans++
+				if err := r.orphan(ctx, s, since, now); err != nil {
+					return err
+				}
+				continue
+			}
 			if _, there := seen[kind][s.UID]; ours && (!there || !r.guard.manages(s.Namespace)) {
 				r.queue.Add(key{GroupKind: kind, Namespace: s.Namespace, Name: s.Name, UID: s.UID})
 			}

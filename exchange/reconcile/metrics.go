@@ -23,6 +23,7 @@ type Metrics struct {
 	skew     prometheus.Gauge
 	leader   prometheus.Gauge
 	rows     prometheus.Gauge
+	orphans  prometheus.Gauge
 }
 
 func gauge(name, help string) prometheus.Gauge {
@@ -44,7 +45,7 @@ func counters(name, help string, labels ...string) *prometheus.CounterVec {
 // NewMetrics registers the reconciler's series.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := newSeries()
-	for _, c := range []prometheus.Collector{m.verdicts, m.ended, m.errors, m.policies, m.epoch, m.skew, m.leader, m.rows} {
+	for _, c := range []prometheus.Collector{m.verdicts, m.ended, m.errors, m.policies, m.epoch, m.skew, m.leader, m.rows, m.orphans} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -62,6 +63,7 @@ func newSeries() *Metrics {
 		skew:     gauge("lanyard_exchange_clock_skew_seconds", "Our clock less the API server's."),
 		leader:   gauge("lanyard_exchange_leader", "1 while this replica reconciles."),
 		rows:     gauge("lanyard_exchange_rows", "Pods whose rows live."),
+		orphans:  gauge("lanyard_exchange_orphaned_submissions", "Open submissions of objects whose kind the API server does not define; they end after an hour."),
 	}
 	m.touch()
 	return m

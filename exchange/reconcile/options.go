@@ -59,6 +59,8 @@ type Options struct {
 	// EpochMargin is how much later than the API server's time the guard epoch is put, 11 s if zero: every API server must have learned
 	// of the policies by then. Only a test with one API server may say less.
 	EpochMargin time.Duration
+	// KindGone is for how long a kind must have been undefined before the submissions of its objects end, an hour if zero.
+	KindGone time.Duration
 	// Workers judge at once, 64 if zero: they mostly wait, and share their looks at the policies.
 	Workers int
 	// Waker may be nil; so may Lease, for a store that only one process can open, and CA, for those who bring their own.
@@ -80,7 +82,7 @@ func (o Options) filled() (Options, error) {
 		return o, errors.New("reconcile: the settings must turn jobs on, with kinds and a subject audience")
 	case o.IssuedAudience == "" || len(o.Audiences) == 0:
 		return o, errors.New("reconcile: the audiences must be given")
-	case o.MaxAge < 0 || o.HardCap < 0 || o.Tombstones < 0 || o.Retention < 0 || o.Every < 0 || o.EpochMargin < 0 || o.Workers < 0:
+	case o.MaxAge < 0 || o.HardCap < 0 || o.Tombstones < 0 || o.Retention < 0 || o.Every < 0 || o.EpochMargin < 0 || o.KindGone < 0 || o.Workers < 0:
 		return o, errors.New("reconcile: durations and counts must not be negative")
 	case o.CA != nil && (o.CA.ConfigMap == "" || o.CA.Read == nil):
 		return o, errors.New("reconcile: the certificate needs a ConfigMap's name and a source")
@@ -92,6 +94,7 @@ func (o Options) filled() (Options, error) {
 	o.Retention = orElse(o.Retention, 30*24*time.Hour)
 	o.Every = orElse(o.Every, time.Minute)
 	o.EpochMargin = orElse(o.EpochMargin, epochMargin)
+	o.KindGone = orElse(o.KindGone, time.Hour)
 	o.Workers = orElse(o.Workers, 64)
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()

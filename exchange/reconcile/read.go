@@ -36,6 +36,9 @@ const (
 // errClock: our clock and the API server's differ, so nothing that depends on time is decided.
 var errClock = errors.New("our clock and the API server's differ by more than 30 s")
 
+// errUndefined: the API server knows no such kind. It may never have been installed, or its definition is gone, and its objects with it.
+var errUndefined = errors.New("the API server defines no such kind")
+
 // partOf selects our policies for the quick look. One that has lost the label is missing there, and then all are read.
 const partOf = "app.kubernetes.io/part-of=lanyard"
 
@@ -73,6 +76,7 @@ func (r reads) resource(kind provenance.GroupKind) (schema.GroupVersionResource,
 	m, err := r.mapper.RESTMapping(schema.GroupKind{Group: kind.Group, Kind: kind.Kind})
 	if meta.IsNoMatchError(err) {
 		r.mapper.Reset() // it may have been defined since
+		return schema.GroupVersionResource{}, fmt.Errorf("%w: %s", errUndefined, kind)
 	}
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("find the resource of %s: %w", kind, err)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -107,6 +108,11 @@ func (r *Reconciler) look(ctx context.Context, k key) {
 	again, err := do(limited, k)
 	switch {
 	case ctx.Err() != nil:
+	case errors.Is(err, errUndefined):
+		r.queue.Forget(k)
+		if k.GroupKind == provenance.PodKind() { // its controller's kind; what has no kind itself is for the sweep
+			r.queue.AddAfter(k, r.options.Every)
+		}
 	case err != nil:
 		r.options.Metrics.errors.Inc()
 		r.options.Log.Error(err, "looking at an object", keyKind, k.GroupKind.String(), keyNamespace, k.Namespace, keyName, k.Name)

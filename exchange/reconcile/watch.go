@@ -24,10 +24,11 @@ type watches struct {
 	r       *Reconciler
 	running sync.WaitGroup
 	byKind  map[provenance.GroupKind]cache.SharedIndexInformer
+	missing map[provenance.GroupKind]time.Time // kinds that are undefined, since when
 }
 
 func (r *Reconciler) newWatches() *watches {
-	return &watches{r: r, byKind: map[provenance.GroupKind]cache.SharedIndexInformer{}}
+	return &watches{r: r, byKind: map[provenance.GroupKind]cache.SharedIndexInformer{}, missing: map[provenance.GroupKind]time.Time{}}
 }
 
 // limiter spaces the attempts at one object; how fast everything goes is up to the workers and the API server.

@@ -34,6 +34,8 @@ const (
 	submitter      = "system:serviceaccount:lanyard-platform:submitter"
 	jobController  = "system:serviceaccount:kube-system:job-controller"
 	cronController = "system:serviceaccount:kube-system:cronjob-controller"
+	trainingOwner  = "system:serviceaccount:kubeflow:training-operator"              // makes the pods of PyTorchJobs
+	setController  = "system:serviceaccount:jobset-system:jobset-controller-manager" // makes the Jobs of JobSets
 	node           = "worker"
 	startTimeout   = 30 * time.Minute
 )
@@ -41,6 +43,13 @@ const (
 // values are what the chart is installed with.
 const values = `
 allowedSubmitterServiceAccounts: ["` + submitter + `"]
+jobKinds:
+  - {group: batch, kind: Job, resource: jobs, podCreators: ["` + jobController + `"],
+     adoptionLabels: [batch.kubernetes.io/controller-uid, controller-uid, batch.kubernetes.io/job-name, job-name]}
+  - {group: kubeflow.org, kind: PyTorchJob, podCreators: ["` + trainingOwner + `"], adoptionLabels: [training.kubeflow.org/job-name]}
+delegatingControllers:
+  - {identity: "` + cronController + `", parents: [batch/CronJob]}
+  - {identity: "` + setController + `", parents: [jobset.x-k8s.io/JobSet]}
 webhook: {timeoutSeconds: 10}
 `
 
@@ -56,8 +65,12 @@ func settings() policy.Settings {
 		Kinds: []policy.Kind{{
 			Group: "batch", Kind: "Job", Resource: "jobs", PodCreators: []string{jobController},
 			AdoptionLabels: []string{"batch.kubernetes.io/controller-uid", "controller-uid", "batch.kubernetes.io/job-name", "job-name"},
+		}, {
+			Group: "kubeflow.org", Kind: "PyTorchJob", PodCreators: []string{trainingOwner}, AdoptionLabels: []string{"training.kubeflow.org/job-name"},
 		}},
-		Delegating:         []policy.Controller{{Identity: cronController, Parents: []string{"batch/CronJob"}}},
+		Delegating: []policy.Controller{
+			{Identity: cronController, Parents: []string{"batch/CronJob"}}, {Identity: setController, Parents: []string{"jobset.x-k8s.io/JobSet"}},
+		},
 		Submitters:         []string{submitter},
 		ExcludedNamespaces: []string{"kube-system", "kube-public", "kube-node-lease", release},
 	}
@@ -137,6 +150,8 @@ func (w *world) allow(ctx context.Context) error {
 	}{
 		{"", []string{"pods", "namespaces"}, []string{"get", "list", "watch"}},
 		{"batch", []string{"jobs", "cronjobs"}, []string{"get", "list", "watch"}},
+		{"kubeflow.org", []string{"pytorchjobs"}, []string{"get", "list", "watch"}},
+		{"jobset.x-k8s.io", []string{"jobsets"}, []string{"get", "list", "watch"}},
 		{"admissionregistration.k8s.io", []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, []string{"get", "list", "watch"}},
 		{"", []string{"events"}, []string{"create", "patch"}},
 		{"coordination.k8s.io", []string{"leases"}, []string{"get", "create", "update"}},
