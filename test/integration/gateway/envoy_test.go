@@ -1,3 +1,5 @@
+//go:build unix
+
 package gateway
 
 import (
@@ -90,7 +92,7 @@ type envoy struct {
 func readEnvoy(t *testing.T) envoy {
 	t.Helper()
 	var e envoy
-	must(t, yaml.Unmarshal(read(t, filepath.Join(snippets, "envoy.yaml")), &e))
+	must(t, yaml.Unmarshal([]byte(snippet(t, "envoy.yaml")), &e))
 	if len(e.Static.Listeners) != 1 || len(e.Static.Listeners[0].Chains) != 1 || len(e.Static.Listeners[0].Chains[0].Filters) != 1 {
 		t.Fatal("envoy.yaml must have one listener with one filter chain and one filter")
 	}
@@ -197,7 +199,7 @@ func TestEnvoyPassesNobodyWithoutAName(t *testing.T) {
 // TestNginxPassesEveryTrustedHeader holds the snippets to the words of the exchange.
 func TestNginxPassesEveryTrustedHeader(t *testing.T) {
 	t.Parallel()
-	text := string(read(t, filepath.Join(snippets, "nginx-location.conf")))
+	text := snippet(t, "nginx-location.conf")
 	for _, suffix := range wire.TrustedHeaders() {
 		name := wire.DefaultHeaderPrefix + suffix
 		variable := "$upstream_http_" + strings.ToLower(strings.ReplaceAll(name, "-", "_")) + ";"

@@ -1,10 +1,14 @@
+//go:build unix
+
 package gateway
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,13 +22,42 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/lanyard-k8s/lanyard/certs"
+	"github.com/lanyard-k8s/lanyard/test/chart"
 )
 
-const (
-	snippets = "../../../charts/lanyard/files/gateway"
-	example  = "../../../docs/examples/gateway/nginx.conf"
-)
+const example = "../../../docs/examples/gateway/nginx.conf"
+
+// snippets are the files of ConfigMap lanyard-gateway, as helm renders it.
+var snippets = sync.OnceValues(func() (map[string]string, error) {
+	helm, err := chart.Find(context.Background(), os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := helm.Template(context.Background(), "--show-only", "templates/gateway.yaml")
+	if err != nil {
+		return nil, err
+	}
+	objects, err := chart.Objects(rendered)
+	if err != nil || len(objects) != 1 {
+		return nil, fmt.Errorf("%d objects: %w", len(objects), err)
+	}
+	files, _, err := unstructured.NestedStringMap(objects[0].Object, "data")
+	return files, err
+})
+
+// snippet is one of them.
+func snippet(t *testing.T, name string) string {
+	t.Helper()
+	files, err := snippets()
+	must(t, err)
+	if files[name] == "" {
+		t.Fatalf("the chart renders no %s", name)
+	}
+	return files[name]
+}
 
 // model is a model container's stand-in: it answers everybody, and writes down what reached it.
 type model struct {
@@ -88,17 +121,18 @@ func newGateway(t *testing.T, p *platform, m *model) *gateway {
 		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	for _, name := range []string{"nginx-http.conf", "nginx-server.conf", "nginx-location.conf"} {
-		write("lanyard/"+name, read(t, filepath.Join(snippets, name)))
+		// The upstream's address is the Service's, which this machine cannot resolve.
+		text := strings.Replace(snippet(t, name), "server "+serverName+":8443;", "server "+p.address+";", 1)
+		write("lanyard/"+name, []byte(text))
 	}
 	write("lanyard/ca.crt", read(t, filepath.Join(p.dir, certs.CAFile)))
 	write("tls/tls.crt", read(t, filepath.Join(p.dir, certs.CertFile)))
 	write("tls/tls.key", read(t, filepath.Join(p.dir, certs.KeyFile)))
 	write("nginx.conf", configure(t, map[string]string{
-		"server lanyard-exchange.lanyard.svc:8443;": "server " + p.address + ";",
-		"server model.models.svc:8000;":             "server " + m.address + ";",
-		"listen 8443 ssl;":                          "listen " + address + " ssl;",
-		"worker_processes 2;":                       "worker_processes 1;\nmaster_process off;\ndaemon off;",
-		"access_log off;":                           "access_log off;\nclient_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; scgi_temp_path s; uwsgi_temp_path u;",
+		"server model.models.svc:8000;": "server " + m.address + ";",
+		"listen 8443 ssl;":              "listen " + address + " ssl;",
+		"worker_processes 2;":           "worker_processes 1;\nmaster_process off;\ndaemon off;",
+		"access_log off;":               "access_log off;\nclient_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; scgi_temp_path s; uwsgi_temp_path u;",
 	}))
 	run(t, binary, dir)
 	g := &gateway{address: address, roots: x509.NewCertPool()}
