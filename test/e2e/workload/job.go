@@ -23,6 +23,7 @@ type identityLine struct {
 	Expires  int64     `json:"exp"`
 	Seconds  int       `json:"seconds"` // that it is still good for
 	Millis   int64     `json:"ms"`      // that the exchange took
+	Last     bool      `json:"last,omitempty"`
 }
 
 // actor is who acts (RFC 8693, section 4.1).
@@ -35,7 +36,7 @@ type actor struct {
 type jobFlags struct {
 	mode, tokenFile, baseURL, caFile string
 	audience, scope                  string
-	patience, again                  time.Duration
+	patience, again, last            time.Duration
 }
 
 // exchanged is an access token and what was found on the way; it is never printed.
@@ -47,9 +48,26 @@ func runJob(ctx context.Context, args []string, p printer) error {
 	s := flags("job")
 	f.register(s)
 	s.DurationVar(&f.again, "again", 0, "how often to exchange again; 0 is once")
+	s.DurationVar(&f.last, "last", 0, "with --again: exchange once more, so long after being told to stop, as for a last checkpoint")
 	if err := parse(s, args); err != nil {
 		return err
 	}
+	err := f.repeat(ctx, p)
+	if err != nil || ctx.Err() == nil || f.last == 0 {
+		return err
+	}
+	last := context.WithoutCancel(ctx)
+	pause(last, f.last)
+	began := time.Now()
+	token, err := f.exchange(last)
+	if err != nil {
+		return err
+	}
+	return printIdentity(p, identityLine{Mode: f.mode, Last: true}, token, time.Since(began))
+}
+
+// repeat exchanges once, or over and over until told to stop.
+func (f jobFlags) repeat(ctx context.Context, p printer) error {
 	return until(ctx, f.again, func() (bool, error) {
 		began := time.Now()
 		token, err := f.exchange(ctx)
@@ -57,7 +75,7 @@ func runJob(ctx context.Context, args []string, p printer) error {
 			return true, nil
 		}
 		if err == nil {
-			err = printIdentity(p, f.mode, token, time.Since(began))
+			err = printIdentity(p, identityLine{Mode: f.mode}, token, time.Since(began))
 		}
 		if err != nil && f.again > 0 {
 			p.print(failure{Error: err.Error()})
@@ -114,8 +132,8 @@ func (f jobFlags) bySDK(ctx context.Context) (exchanged, error) {
 }
 
 // printIdentity prints what the token says, and nothing that could be presented.
-func printIdentity(p printer, mode string, e exchanged, took time.Duration) error {
-	line := identityLine{Mode: mode, Millis: took.Milliseconds()}
+func printIdentity(p printer, line identityLine, e exchanged, took time.Duration) error {
+	line.Millis = took.Milliseconds()
 	if err := unmarshalClaims(e.token, &line); err != nil {
 		return errors.New("the access token is no token with claims")
 	}
