@@ -53,6 +53,18 @@ once.
 {{- end -}}
 {{- end }}
 
+{{/* lanyard.check.tokenPath: such a path for a role's token. A mount of somebody else's at, above or below it would be refused. */}}
+{{- define "lanyard.check.tokenPath" -}}
+{{- include "lanyard.check.path" . -}}
+{{- $all := .all -}}{{- $at := .at -}}{{- $own := printf "%s/" (toString .value) -}}
+{{- range list "/var/run/secrets/kubernetes.io/serviceaccount" "/var/run/secrets/nemo-platform/ca" -}}
+{{- $taken := printf "%s/" . -}}
+{{- if or (hasPrefix $taken $own) (hasPrefix $own $taken) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" $at "say" (printf "must lie neither at, above nor below %s, which pods mount themselves or are given" .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* lanyard.check.audience: a non-empty word. */}}
 {{- define "lanyard.check.audience" -}}
 {{- if or (not (kindIs "string" .value)) (not (regexMatch "^[!-~]{1,253}$" (toString .value))) (contains "\"" (toString .value)) (contains "*" (toString .value)) -}}
@@ -126,7 +138,7 @@ once.
 {{- include "lanyard.check.audience" (dict "all" $all "at" (printf "%s.audience" $at) "value" $auth.audience) -}}
 {{- end -}}
 {{- include "lanyard.check.seconds" (dict "all" $all "at" (printf "%s.tokenExpirationSeconds" $at) "value" $auth.tokenExpirationSeconds) -}}
-{{- include "lanyard.check.path" (dict "all" $all "at" (printf "%s.tokenMountPath" $at) "value" $auth.tokenMountPath) -}}
+{{- include "lanyard.check.tokenPath" (dict "all" $all "at" (printf "%s.tokenMountPath" $at) "value" $auth.tokenMountPath) -}}
 {{- if hasKey $auth "crossNodeServiceAccounts" -}}
 {{- $at := printf "%s.crossNodeServiceAccounts" $at -}}
 {{- if include "lanyard.check.list" (dict "all" $all "at" $at "value" $auth.crossNodeServiceAccounts) -}}
@@ -183,7 +195,7 @@ once.
 {{- if lt (float64 $v.jobs.maxTokenExpirationSeconds) (float64 $v.jobs.tokenExpirationSeconds) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" "jobs.maxTokenExpirationSeconds" "say" "must not be less than jobs.tokenExpirationSeconds") -}}
 {{- end -}}
-{{- include "lanyard.check.path" (dict "all" $all "at" "jobs.tokenMountPath" "value" $v.jobs.tokenMountPath) -}}
+{{- include "lanyard.check.tokenPath" (dict "all" $all "at" "jobs.tokenMountPath" "value" $v.jobs.tokenMountPath) -}}
 {{- $job := printf "%s/" (toString $v.jobs.tokenMountPath) -}}{{- $publisher := printf "%s/" (toString $auth.tokenMountPath) -}}
 {{- if or (hasPrefix $job $publisher) (hasPrefix $publisher $job) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" "jobs.tokenMountPath" "say" "must lie neither at, above nor below global.platformConnectorAuth.tokenMountPath: a pod may carry both tokens") -}}
