@@ -108,6 +108,18 @@ image: ## static programs and a loadable image per architecture in dist/, byte f
 clean: ## remove dist/; caches stay (go clean -cache, ~/.cache/lanyard)
 	@rm -rf dist
 
+# A cluster with real nodes for people to try things in. It needs root on Linux, as nothing else here does.
+.PHONY: cluster-up cluster-load cluster-down
+cluster-up: ## a Kubernetes with two real nodes on this machine (root on Linux); minutes the first time, seconds later
+	@[ "$$(id -u)" -ne 0 ] || ./.ci/packages
+	@$(GO) run ./test/cluster/nodes/keeper up
+
+cluster-load: ## load an image into its nodes (IMAGE=dist/lanyard-amd64.tar)
+	@$(GO) run ./test/cluster/nodes/keeper load $(if $(filter file,$(origin IMAGE)),,$(IMAGE))
+
+cluster-down: ## end it, and leave nothing of it
+	@$(GO) run ./test/cluster/nodes/keeper down
+
 .PHONY: packages
 packages: ## what some tests run against: PostgreSQL, nginx, Lua, promtool (installed as root on Debian, else those tests skip aloud)
 	@./.ci/packages

@@ -35,6 +35,9 @@ func (c *Cluster) APIServerURL() string { return c.cp.URL() }
 // Dir is the folder of everything that the cluster writes; Stop removes it.
 func (c *Cluster) Dir() string { return c.cp.Path() }
 
+// Prefix begins the names of all that this machine has of the cluster: its interface, network namespaces and cgroups.
+func (c *Cluster) Prefix() string { return c.plan.Prefix() }
+
 // Gateway is the address of this machine that nodes, pods and the API server reach it by.
 func (c *Cluster) Gateway() string { return c.plan.Host().String() }
 

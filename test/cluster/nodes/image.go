@@ -77,6 +77,27 @@ func digest(repository, tag, entrypoint string, programs []string) (string, erro
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// ProbeImage builds the image of program probe, by which tests see what a pod sees.
+func ProbeImage(ctx context.Context, out io.Writer) (Archive, error) {
+	path, err := BuildProbe(ctx, out)
+	if err != nil {
+		return Archive{}, err
+	}
+	return Image(ctx, "lanyard.test/probe", "1", "/probe", path)
+}
+
+// BuildProbe builds program probe and returns its path.
+func BuildProbe(ctx context.Context, out io.Writer) (string, error) {
+	tree, err := program.Tree()
+	if err != nil {
+		return "", err
+	}
+	return program.Build(ctx, out, program.Source{
+		Name: "probe", Dir: tree, Package: "./test/cluster/nodes/probe", Static: true, LinkFlags: "-s -w",
+		Inputs: []string{"test/cluster/nodes/probe"},
+	})
+}
+
 // LanyardImage builds the image that `make image` builds, from the source tree as it stands: the programs that the Makefile
 // names. Its tag follows from their contents, so that an upgrade to changed programs changes the pods.
 func LanyardImage(ctx context.Context, out io.Writer) (Archive, error) {
