@@ -48,7 +48,7 @@ func TestNotes(t *testing.T) {
 		},
 		"authentication off is no production configuration": {
 			args: []string{"-f", "testdata/profiles/disabled.yaml"},
-			want: []string{"not a supported production configuration", "no job gets a subject token"}, wantNot: []string{"lanyard.dev/jobs=managed", "lanyard.dev/publishers=enabled"},
+			want: []string{"not a supported production configuration", "no job gets a subject token", "Next: enabled: true with mode: audit"}, wantNot: []string{"lanyard.dev/jobs=managed", "lanyard.dev/publishers=enabled"},
 		},
 		"audit says when to end it": {args: []string{"-f", "testdata/profiles/audit.yaml"}, want: []string{"admission.mode is audit"}, wantNot: []string{"apiServerCIDRs is empty"}},
 		"bundled monitors on the list are named": {
@@ -63,15 +63,15 @@ func TestNotes(t *testing.T) {
 			want:    []string{"/var/run/nvsentinel/nvsentinel.sock", "pod-security.kubernetes.io/enforce=privileged", "Beside a running NVSentinel", "Chart and images move together"},
 			wantNot: []string{"50051"},
 		},
-		"no connector": {args: []string{"--set", "connector.socket.enabled=false"}, wantNot: []string{"Beside a running NVSentinel", "Chart and images move together", "50051"}},
+		"no connector": {args: []string{"--set", "connector.socket.enabled=false"}, want: []string{"No connector is installed"}, wantNot: []string{"Beside a running NVSentinel", "Chart and images move together", "50051"}},
 		"forwarding needs the CA's ConfigMap": {
 			args: []string{"-f", "testdata/profiles/forward.yaml"},
-			want: []string{"hand events to lanyard-connector.lanyard.svc:50051", "wait until ConfigMap\nlanyard-ca", "goes with the pod"}, wantNot: []string{"connector.deployment.publishers is not given"},
+			want: []string{"hand events to lanyard-connector.lanyard.svc:50051", "wait until ConfigMap\nlanyard-ca", "create configmap lanyard-ca --from-file=ca.crt", "goes with the pod"}, wantNot: []string{"connector.deployment.publishers is not given"},
 		},
 		"a Deployment that everybody may call": {args: []string{"-f", "testdata/profiles/job-kinds.yaml"}, want: []string{"connector.deployment.publishers is not given", "drained"}},
 		"settings that the Deployment does not have": {
 			args: []string{"-f", "testdata/profiles/deployment.yaml"},
-			want: []string{"the Deployment always\nenforces", "lists bundled monitors: system:serviceaccount:lanyard:csp-health-monitor"}, wantNot: []string{"goes with the pod", "Beside a running"},
+			want: []string{"the Deployment always\nenforces", "wait for Secret events-database with the data source name under dsn", "lists bundled monitors: system:serviceaccount:lanyard:csp-health-monitor"}, wantNot: []string{"goes with the pod", "Beside a running"},
 		},
 		"node binding in audit": {args: []string{"-f", "testdata/profiles/audit.yaml"}, want: []string{"Node binding is in mode audit"}},
 		"the exchange": {
@@ -84,15 +84,24 @@ func TestNotes(t *testing.T) {
 		},
 		"the exchange on a database, known by another name": {
 			args:    []string{"-f", "testdata/profiles/exchange-postgres.yaml", "--set", "exchange.issuer="},
-			want:    []string{"its tokens name https://auth.example.com", "name the namespace of what leads there in gateway.namespaces"},
+			want:    []string{"its tokens name https://auth.example.com", "create secret generic exchange-database --from-file=dsn=FILE --from-file=direct=FILE", "name the namespace of what leads there in gateway.namespaces"},
 			wantNot: []string{"PersistentVolumeClaim", "jobs.namespaces is empty", "Secret lanyard-exchange-keys"},
 		},
-		"the exchange may write nowhere": {want: []string{"WARNING: jobs.namespaces is empty"}, wantNot: []string{"exchange.replicas is 0"}},
+		"the exchange may write nowhere": {want: []string{"WARNING: jobs.namespaces is empty", "--set 'jobs.namespaces={NAMESPACE}'", "ConfigMap lanyard-gateway", "storageClassName", "monitoring.prometheusRule.enabled"}, wantNot: []string{"exchange.replicas is 0"}},
 		"the rules without the program": {
 			args: []string{"-f", "testdata/profiles/rules-only.yaml"},
-			want: []string{"exchange.replicas is 0", "templateEditors"}, wantNot: []string{"The exchange answers", "Secret lanyard-exchange-keys"},
+			want: []string{"exchange.replicas is 0", "Next, before people submit: exchange.replicas: 1", "templateEditors"}, wantNot: []string{"lanyard-gateway", "The exchange answers", "Secret lanyard-exchange-keys"},
 		},
-		"policies off": {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off"}},
+		"without cert-manager the Secrets are named": {
+			args: []string{"-f", "testdata/profiles/no-cert-manager.yaml"},
+			want: []string{
+				"create secret tls webhook-certificate", "create secret generic exchange-certificate --from-file=tls.crt --from-file=tls.key --from-file=ca.crt", "lanyard-exchange.lanyard.svc",
+				"lanyard doctor --namespace lanyard --webhook-secret webhook-certificate",
+			},
+			wantNot: []string{"get pods,certificates", "lanyard-connector.lanyard.svc"},
+		},
+		"with alerts there is nothing to say of them": {args: []string{"-f", "testdata/profiles/exchange.yaml"}, wantNot: []string{"monitoring.prometheusRule.enabled"}},
+		"policies off": {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off", "admission.policies.enabled: true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

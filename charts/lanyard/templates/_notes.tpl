@@ -11,11 +11,13 @@ admission.mode is enforce. On a cluster where jobs run already, begin with admis
 lanyard_admission_violations_total stays at zero.
 {{ end }}
 {{- if not .Values.admission.policies.enabled }}
-WARNING: the policies are off. The API server refuses nothing by itself; only the webhook answers.
+WARNING: the policies are off. The API server refuses nothing by itself; only the webhook answers. Turn them on as soon as the
+cluster allows it: admission.policies.enabled: true.
 {{ end }}
 {{- if not $auth.enabled }}
 WARNING: global.platformConnectorAuth.enabled is false. Publishers get no token, and any caller that reaches the connector's
-socket may name any node. This is not a supported production configuration.
+socket may name any node. This is not a supported production configuration. Next: enabled: true with mode: audit, and without mode when
+platform_connector_auth_violations_total stays at zero.
 {{ end }}
 {{- include "lanyard.notes.connector" . }}
 {{- include "lanyard.notes.exchange" . }}
@@ -24,9 +26,15 @@ WARNING: networkPolicy.apiServerCIDRs is empty, so anyone in the cluster may rea
 reach any address. A forged review earns nothing, but a list of the API servers' addresses keeps strangers out.
 {{ end }}
 {{- if not .Values.certManager.enabled }}
-cert-manager is not used: renew Secret {{ .Values.certs.existingSecret }} and certs.caBundle yourself, in time and together
-{{- if .Values.connector.deployment.enabled }}, and Secret {{ .Values.certs.connectorSecret }}{{ end }}
-{{- if include "lanyard.exchange.on" . }}, and Secret {{ .Values.certs.exchangeSecret }}{{ end }}.
+cert-manager is not used. Pods wait for these Secrets; make them, and renew them and certs.caBundle yourself, in time and together:
+
+  kubectl -n {{ $ns }} create secret tls {{ .Values.certs.existingSecret }} --cert=tls.crt --key=tls.key   # for lanyard-webhook.{{ $ns }}.svc
+{{- if .Values.connector.deployment.enabled }}
+  kubectl -n {{ $ns }} create secret tls {{ .Values.certs.connectorSecret }} --cert=tls.crt --key=tls.key   # for lanyard-connector.{{ $ns }}.svc
+{{- end }}
+{{- if include "lanyard.exchange.on" . }}
+  kubectl -n {{ $ns }} create secret generic {{ .Values.certs.exchangeSecret }} --from-file=tls.crt --from-file=tls.key --from-file=ca.crt   # for lanyard-exchange.{{ $ns }}.svc
+{{- end }}
 {{ end }}
 {{- if ne ($auth.audience | default "") "platform-connector.nvsentinel.nvidia.com" }}{{ if $auth.enabled }}
 The publishers' audience is {{ $auth.audience }}. Changing an audience has an order (connector and publishers): see
@@ -58,10 +66,15 @@ Look around:
 
   kubectl -n {{ $ns }} get pods{{ if .Values.certManager.enabled }},certificates{{ end }}
   kubectl get validatingadmissionpolicies -l app.kubernetes.io/part-of=lanyard
+  lanyard doctor --namespace {{ $ns }}{{ if not .Values.certManager.enabled }} --webhook-secret {{ .Values.certs.existingSecret }}{{ end }}
 {{- if and (or .Values.tests.namespace .Values.jobs.namespaces) .Values.exchange.enabled (ne .Values.admission.mode "audit") }}
   helm -n {{ $ns }} test {{ .Release.Name }}
 {{- end }}
 
+{{ if not .Values.monitoring.prometheusRule.enabled }}
+Alerts, dashboards and scraping are off: monitoring.prometheusRule.enabled, monitoring.dashboard.enabled and
+monitoring.podMonitor.enabled, once Prometheus' operator is in the cluster.
+{{ end }}
 An uninstall keeps the labels of namespaces
 {{- if and (include "lanyard.exchange.on" .) .Values.exchange.keepData }}, and the exchange's data: Secret lanyard-exchange-keys
 {{- if eq .Values.exchange.store.driver "sqlite" }} and PersistentVolumeClaim lanyard-exchange-store{{ end }}{{ end }}.

@@ -12,6 +12,18 @@ connector.socket.hostDir: ours does not start where another one listens.
 {{- if and $s.enabled $s.sinks.forward.enabled (not $s.sinks.forward.hostSocket) }}
 The nodes' connectors hand events to {{ include "lanyard.forward.address" . }}. Their pods wait until ConfigMap
 {{ $s.sinks.forward.caConfigMap | default .Values.jobs.caConfigMap.name }} of namespace {{ .Release.Namespace }} holds the CA certificate under ca.crt.
+{{- if and (include "lanyard.forward.own" .) .Values.certManager.enabled }} Where nothing else keeps it there:
+
+  kubectl -n {{ .Release.Namespace }} get secret lanyard-connector-tls -o jsonpath='{.data.ca\.crt}' | base64 -d > ca.crt
+  kubectl -n {{ .Release.Namespace }} create configmap {{ $s.sinks.forward.caConfigMap | default .Values.jobs.caConfigMap.name }} --from-file=ca.crt
+{{- end }}
+{{ end }}
+{{- if and $d.enabled $d.sinks.store.enabled (eq $d.sinks.store.driver "postgres") }}
+The Deployment's pods wait for Secret {{ $d.sinks.store.dsnSecret.name }} with the data source name under {{ $d.sinks.store.dsnSecret.key }}.
+{{ end }}
+{{- if not (or $s.enabled $d.enabled) }}
+No connector is installed: publishers get tokens and report to another one, such as NVSentinel's own. Otherwise set
+connector.socket.enabled or connector.deployment.enabled.
 {{ end }}
 {{- if $d.enabled }}
 Publishers may call lanyard-connector.{{ .Release.Namespace }}.svc:50051 over TLS, each with its token.
