@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,8 +10,18 @@ import (
 	"github.com/lanyard-k8s/lanyard/exchange/settings"
 )
 
-// backendKubernetes is the one backend of this program.
-const backendKubernetes = "kubernetes"
+// The backends: whose workloads are served.
+const (
+	backendKubernetes = "kubernetes"
+	backendDocker     = "docker"
+)
+
+// The defaults of flags whose value means something else, or nothing, beside docker.
+const (
+	metricsEverywhere = ":8080"
+	metricsHere       = "127.0.0.1:8080"
+	drainDelay        = 5 * time.Second
+)
 
 // flags are what the process needs to start; everything else is in the configuration.
 type flags struct {
@@ -23,6 +34,36 @@ type flags struct {
 	backend       string
 	logLevel      string
 	drainDelay    time.Duration
+	given         func(flag string) bool
+}
+
+// fit checks that the command line and the configuration speak of the same backend, and fills in what differs between the two.
+func (f *flags) fit(docker bool) error {
+	switch {
+	case f.backend != backendKubernetes && f.backend != backendDocker:
+		return fmt.Errorf("--backend must be %s or %s", backendKubernetes, backendDocker)
+	case f.backend == backendDocker && !docker:
+		return errors.New("--backend docker needs section docker in the configuration; docs/docker.md has one to start with")
+	case f.backend == backendKubernetes && docker:
+		return errors.New("the configuration has section docker: give --backend docker, or remove it")
+	case !docker:
+		return nil
+	}
+	for flag, instead := range map[string]string{
+		"listen": "docker.listen in the configuration says where", "tls-cert-dir": "the certificates are made, below docker.stateDirectory",
+		"admin-listen": "admins use admin.sock in docker.stateDirectory", "kubeconfig": "there is no cluster",
+	} {
+		if f.given(flag) {
+			return fmt.Errorf("--%s means nothing beside --backend docker: %s", flag, instead)
+		}
+	}
+	if !f.given("metrics-listen") {
+		f.metricsListen = metricsHere
+	}
+	if !f.given("drain-delay") {
+		f.drainDelay = 0 // there are no endpoints that have to learn of it
+	}
+	return nil
 }
 
 func newRoot() *cobra.Command {
@@ -34,15 +75,22 @@ func newRoot() *cobra.Command {
 token whose subject is the person who submitted the job and whose actor is the pod's service account. It publishes its
 keys and metadata, and answers gateways that ask whether a token may pass.
 
-Without --tls-cert-dir it serves plain HTTP, and then on loopback only.`,
+Without --tls-cert-dir it serves plain HTTP, and then on loopback only.
+
+With --backend docker it runs jobs on this machine instead, as containers of a Docker Engine, for users who submit them at a
+Unix socket (lanyard run). It needs no cluster, and makes its certificates itself.`,
 		Example: `  exchange --config exchange.yaml --tls-cert-dir /etc/lanyard/tls
+  exchange --backend docker --config /etc/lanyard/exchange.yaml
   exchange check-config exchange.yaml
   exchange migrate --config exchange.yaml
   exchange rotate-keys --config exchange.yaml --now --revoke OLD-KEY-ID`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), f, cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.given = cmd.Flags().Changed
+			return serve(cmd.Context(), f, cmd.ErrOrStderr())
+		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	p := root.PersistentFlags()
@@ -53,9 +101,9 @@ Without --tls-cert-dir it serves plain HTTP, and then on loopback only.`,
 	l.StringVar(&f.listen, "listen", ":8443", "the address of the token endpoint, the documents and the gateways' callout")
 	l.StringVar(&f.tlsCertDir, "tls-cert-dir", "", "the directory of tls.crt and tls.key, which are read again when they change")
 	l.StringVar(&f.adminListen, "admin-listen", "127.0.0.1:8444", "the address of the admins' listener; TLS unless it is on loopback")
-	l.StringVar(&f.metricsListen, "metrics-listen", ":8080", "the address of /metrics, /healthz and /readyz")
-	l.StringVar(&f.backend, "backend", backendKubernetes, "whose workloads are served: kubernetes")
-	l.DurationVar(&f.drainDelay, "drain-delay", 5*time.Second, "how long to keep serving after SIGTERM, while endpoints drain")
+	l.StringVar(&f.metricsListen, "metrics-listen", metricsEverywhere, "the address of /metrics, /healthz and /readyz; beside docker "+metricsHere)
+	l.StringVar(&f.backend, "backend", backendKubernetes, "whose workloads are served: kubernetes, or docker for this machine's")
+	l.DurationVar(&f.drainDelay, "drain-delay", drainDelay, "how long to keep serving after SIGTERM, while endpoints drain; beside docker 0")
 	root.AddCommand(newCheckConfig(), newMigrate(f), newRotateKeys(f))
 	return root
 }

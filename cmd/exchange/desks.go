@@ -102,11 +102,14 @@ func (p *parts) openAdmin(context.Context) error {
 
 // observe registers what is asked when somebody scrapes.
 func (p *parts) observe(context.Context) error {
-	err := p.metrics.Observe(p.reg, exchange.Gauges{
-		Waiting: p.room.Taken, Cached: p.reviewer.Size, Down: p.reviewer.Down, Ready: func() bool { return p.ready() == nil },
-		StoreUp: p.storeUp.Load, Keys: p.keeper.StatesNow,
-	})
-	if err != nil {
+	gauges := exchange.Gauges{
+		Waiting: p.room.Taken, Cached: func() int { return 0 }, Down: func() bool { return false }, Ready: func() bool { return p.ready() == nil },
+		StoreUp: p.storeUp.Load, Keys: p.keeper.StatesNow, KeyAge: p.keeper.Age, KeyEvery: p.cfg.Keys.Timing.Every,
+	}
+	if p.reviewer != nil {
+		gauges.Cached, gauges.Down = p.reviewer.Size, p.reviewer.Down
+	}
+	if err := p.metrics.Observe(p.reg, gauges); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil

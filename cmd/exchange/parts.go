@@ -45,6 +45,7 @@ type parts struct {
 	reviewer *tokenreview.Reviewer
 	reloader *certs.Reloader // nil without TLS
 	desk     *exchange.Desk
+	local    local // of the backend docker
 
 	draining atomic.Bool
 	tasks    []lifecycle.Task

@@ -29,11 +29,11 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	}
 	ctrl.SetLogger(log) // certwatcher logs through it
 	klog.SetLogger(log) // and client-go through this: the leader's election, the watches
-	if f.backend != backendKubernetes {
-		return fmt.Errorf("--backend must be %s", backendKubernetes)
-	}
 	cfg, err := settings.Load(f.config)
 	if err != nil {
+		return err
+	}
+	if err := f.fit(cfg.Docker.Enabled); err != nil {
 		return err
 	}
 	log.Info("configuration loaded", obs.KeyConfig, cfg)
@@ -44,9 +44,11 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	}
 	p := &parts{flags: f, cfg: cfg, log: log, audit: audit, reg: reg, metrics: metrics}
 	defer p.close()
-	for _, prepare := range []func(context.Context) error{
-		p.findCluster, p.openKeys, p.openStore, p.judgePods, p.identifyCallers, p.openDesk, p.openAdmin, p.observe,
-	} {
+	steps := p.onKubernetes()
+	if cfg.Docker.Enabled {
+		steps = p.onDocker()
+	}
+	for _, prepare := range steps {
 		if err := prepare(ctx); err != nil {
 			return err
 		}
@@ -57,4 +59,11 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	}
 	metricsTask := lifecycle.Task{Name: "metrics", Run: obs.Serve(scrapes, p.pages(), log)}
 	return lifecycle.Run(ctx, log, append([]lifecycle.Task{metricsTask}, p.tasks...)...)
+}
+
+// onKubernetes is the exchange for a cluster.
+func (p *parts) onKubernetes() []func(context.Context) error {
+	return []func(context.Context) error{
+		p.findCluster, p.openKeys, p.openStore, p.judgePods, p.identifyCallers, p.openDesk, p.openAdmin, p.observe,
+	}
 }
