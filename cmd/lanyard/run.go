@@ -29,6 +29,8 @@ func run(args []string, s streams) int {
 		doctorCommand(s),
 		publishCommand(s),
 		tokenCommand(s),
+		runCommand(s),
+		jobsCommand(s),
 		versionCommand(s),
 	)
 	root.SetArgs(args)
