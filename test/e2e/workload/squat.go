@@ -44,7 +44,7 @@ func runSquat(ctx context.Context, args []string, p printer) error {
 		return err
 	}
 	p.print(squatLine{Bound: true})
-	got := serveSquat(ctx, l)
+	got := serveSquat(ctx, l, p)
 	p.print(got)
 	return nil
 }
@@ -58,7 +58,7 @@ func take(socket, aside string) error {
 }
 
 // serveSquat reads what comes, and answers nothing, until the program is told to stop.
-func serveSquat(ctx context.Context, l *net.UnixListener) squatLine {
+func serveSquat(ctx context.Context, l *net.UnixListener, p printer) squatLine {
 	var mu sync.Mutex
 	var got squatLine
 	var reading sync.WaitGroup
@@ -80,6 +80,7 @@ func serveSquat(ctx context.Context, l *net.UnixListener) squatLine {
 			defer mu.Unlock()
 			got.Connections++
 			got.Bytes += n
+			p.print(got)
 		})
 	}
 }
