@@ -26,8 +26,8 @@ func TestWireWordsAreGrants(t *testing.T) {
 	}
 }
 
-// TestJWKS is J1 to J3.
-func TestJWKS(t *testing.T) {
+// TestJ1J2J3JWKS is J1 to J3.
+func TestJ1J2J3JWKS(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	a := r.get(wire.PathJWKS)
@@ -63,8 +63,8 @@ func TestJWKS(t *testing.T) {
 	}
 }
 
-// TestMetadata is J8 to J10.
-func TestMetadata(t *testing.T) {
+// TestJ8J9J10Metadata is J8 to J10.
+func TestJ8J9J10Metadata(t *testing.T) {
 	t.Parallel()
 	want := map[string]any{
 		"grant_types_supported": []any{wire.GrantTypeTokenExchange}, "token_endpoint_auth_methods_supported": []any{"none"},
@@ -136,9 +136,9 @@ func TestPathsAreExact(t *testing.T) {
 	}
 }
 
-// TestRotationUnderLoad is J4: a verifier that keeps the set for max-age fails no verification while keys change places again and
+// TestJ4RotationUnderLoad is J4: a verifier that keeps the set for max-age fails no verification while keys change places again and
 // again. Time is the test's.
-func TestRotationUnderLoad(t *testing.T) {
+func TestJ4RotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "keys: {directory: /keys, maxAgeSeconds: 300, retentionSeconds: 300, rotateEverySeconds: 1200}")
 	r.delegated(nothingExpires)
@@ -179,8 +179,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 }
 
-// TestRevokedKeys is J11: a key that is revoked is gone from the set at once, and another signs.
-func TestRevokedKeys(t *testing.T) {
+// TestJ11RevokedKeys is J11: a key that is revoked is gone from the set at once, and another signs.
+func TestJ11RevokedKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.delegated()

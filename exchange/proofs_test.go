@@ -108,7 +108,7 @@ func TestAReviewerThatQuotesTheTokenIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestReviewsAskForTheSubjectAudience(t *testing.T) { // F3
+func TestF3ReviewsAskForTheSubjectAudience(t *testing.T) { // F3
 	t.Parallel()
 	r := newRig(t, "")
 	r.delegated()
@@ -121,7 +121,7 @@ func TestReviewsAskForTheSubjectAudience(t *testing.T) { // F3
 	r.granted()
 }
 
-func TestTokensThatNeedNoReview(t *testing.T) { // F13
+func TestF13TokensThatNeedNoReview(t *testing.T) { // F13
 	t.Parallel()
 	for name, token := range map[string]string{
 		"longer than 8 KiB":       strings.Repeat("a", 8<<10+1),
@@ -147,7 +147,7 @@ func TestTokensThatNeedNoReview(t *testing.T) { // F13
 	}
 }
 
-func TestOneReviewForManyRequests(t *testing.T) { // F14
+func TestF14OneReviewForManyRequests(t *testing.T) { // F14
 	t.Parallel()
 	r := newRig(t, "")
 	r.delegated()
@@ -172,7 +172,7 @@ func TestOneReviewForManyRequests(t *testing.T) { // F14
 	}
 }
 
-func TestGarbageIsBoundedAndHarmsNobody(t *testing.T) { // F15, attack 28
+func TestF15GarbageIsBoundedAndHarmsNobody(t *testing.T) { // F15, attack 28
 	t.Parallel()
 	r := newRig(t, "review: {failuresBurst: 20, failuresPerMinute: 1}")
 	r.delegated()

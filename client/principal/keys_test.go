@@ -54,7 +54,7 @@ func TestKeysAreKeptForMaxAge(t *testing.T) {
 	}
 }
 
-func TestAnUnknownKeyIsAskedForOnce(t *testing.T) {
+func TestJ5AnUnknownKeyIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k, next := newSigner(t, "k", jose.ES256), newSigner(t, "next", jose.ES256)
