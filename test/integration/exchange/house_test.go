@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
@@ -71,9 +72,22 @@ func (w *world) house(t *testing.T) *house {
 	return h
 }
 
+// wrong is a clock that is off.
+type wrong struct {
+	clock.RealClock
+	by time.Duration
+}
+
+// Now is what the clock says.
+func (w wrong) Now() time.Time { return w.RealClock.Now().Add(w.by) }
+
 // open opens the desk.
-func (h *house) open() {
+func (h *house) open() { h.openAt(0) }
+
+// openAt opens the desk of an exchange whose clock is off by so much.
+func (h *house) openAt(by time.Duration) {
 	h.t.Helper()
+	at := wrong{by: by}
 	cfg, err := settings.Parse([]byte("issuer: https://exchange.example\nkeys: {directory: /x}\nstore: {directory: /x}\nlimits: {holdMilliseconds: 2000}"))
 	must(h.t, err)
 	rest, err := clientcmd.BuildConfigFromFlags("", h.kubeconfig)
@@ -84,17 +98,17 @@ func (h *house) open() {
 	must(h.t, err)
 	pods, err := liveness.NewLabelledPods(meta, liveness.Options{})
 	must(h.t, err)
-	reviewer, err := tokenreview.NewReviewer(tokenreview.Options{Backend: backend, Audience: wire.DefaultJobAudience, Pods: pods})
+	reviewer, err := tokenreview.NewReviewer(tokenreview.Options{Backend: backend, Audience: wire.DefaultJobAudience, Pods: pods, Clock: at})
 	must(h.t, err)
 	shelf, err := keys.NewDirectory(h.t.TempDir() + "/keys")
 	must(h.t, err)
-	keeper, err := keys.NewKeeper(shelf, keys.Options{Alg: cfg.Keys.Alg, Timing: cfg.Keys.Timing})
+	keeper, err := keys.NewKeeper(shelf, keys.Options{Alg: cfg.Keys.Alg, Timing: cfg.Keys.Timing, Now: at.Now})
 	must(h.t, err)
 	must(h.t, keeper.Refresh(h.t.Context()))
 	metrics, err := exchange.NewMetrics(prometheus.NewRegistry())
 	must(h.t, err)
 	desk, err := exchange.NewDesk(exchange.Options{
-		Settings: cfg, Reviewer: reviewer, Store: h.store, Keys: keeper, Room: h.room, Metrics: metrics, Log: logr.Discard(),
+		Settings: cfg, Reviewer: reviewer, Store: h.store, Keys: keeper, Room: h.room, Metrics: metrics, Log: logr.Discard(), Now: at.Now,
 	})
 	must(h.t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
@@ -146,7 +160,12 @@ func (w *world) token(t *testing.T, namespace, account string, pod *corev1.Pod, 
 
 func request(t *testing.T, client kubernetes.Interface, namespace, account string, pod *corev1.Pod, audience string) (string, error) {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
+	return requestFor(t, client, namespace, account, pod, audience, nil)
+}
+
+func requestFor(t *testing.T, client kubernetes.Interface, namespace, account string, pod *corev1.Pod, audience string, seconds *int64) (string, error) {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: seconds}}
 	if audience == "" {
 		request.Spec.Audiences = nil // the API server's own
 	}

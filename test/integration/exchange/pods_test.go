@@ -3,6 +3,9 @@
 package exchange
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,6 +104,36 @@ func TestAPodThatIsDeleted(t *testing.T) {
 	start := time.Now()
 	within(t, 5*time.Second, "the token is refused", func() bool { return h.exchange(token).status == 400 })
 	t.Logf("refused %s after the pod was gone", time.Since(start))
+}
+
+// TestTheExchangesOwnClockIsTenMinutesOff: nobody gets a token that is good for longer than it should be. Ahead, a subject token of the
+// kubelet's ten minutes counts as ended, and access tokens begin in ten minutes; behind, they have ended when they are given out. Each is
+// refused by whoever verifies it by a clock of its own.
+func TestTheExchangesOwnClockIsTenMinutesOff(t *testing.T) {
+	const off, leeway = 10 * time.Minute, time.Minute
+	for name, by := range map[string]time.Duration{"ahead": off, "behind": -off} {
+		t.Run(name, func(t *testing.T) {
+			h := shared.house(t)
+			h.openAt(by)
+			pod := h.pod("train")
+			h.delegated(pod)
+			short, err := requestFor(t, h.admin, h.namespace, runner, pod, wire.DefaultJobAudience, new(int64(600)))
+			must(t, err)
+			if by > 0 {
+				h.wants("a subject token of ten minutes", short, 400, "invalid_request")
+			}
+			a := h.wants("one of an hour", h.subject(pod), 200, "")
+			raw, err := base64.RawURLEncoding.DecodeString(strings.Split(a.token(), ".")[1])
+			must(t, err)
+			var claims struct{ Nbf, Exp int64 }
+			must(t, json.Unmarshal(raw, &claims))
+			now := time.Now()
+			begins, ends := time.Unix(claims.Nbf, 0), time.Unix(claims.Exp, 0)
+			if by > 0 && !begins.After(now.Add(leeway)) || by < 0 && !ends.Before(now.Add(-leeway)) {
+				t.Errorf("the token is good from %s to %s, and it is %s", begins, ends, now)
+			}
+		})
+	}
 }
 
 // TestTheAPIServerIsDown: 503, and never a word about the token.
