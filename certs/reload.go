@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
 // ErrNoCertificate is returned to a handshake, and by Reloader.Check, when no usable pair was ever loaded.
@@ -30,11 +29,11 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Reloader serves the pair in a directory and follows its changes. It wraps controller-runtime's certwatcher, which keeps
-// the old pair when the new one cannot be read or does not match; on top of that a pair that has already expired never
+// Reloader serves the pair in a directory and follows its changes. It wraps controller-runtime's certwatcher, and looks at the files
+// by itself where the node can watch no more of them; either keeps the old pair when the new one cannot be read or does not match; on top of that a pair that has already expired never
 // replaces one that has not, since that is what a restored backup looks like.
 type Reloader struct {
-	watcher *certwatcher.CertWatcher
+	watcher source
 	mu      sync.Mutex // serialises adopt
 	current atomic.Pointer[tls.Certificate]
 	opts    Options
@@ -43,15 +42,22 @@ type Reloader struct {
 // NewReloader loads tls.crt and tls.key from dir. Their absence is an error: the kubelet starts no container before the
 // Secret is there, so a program without one has been given the wrong directory.
 func NewReloader(dir string, opts Options) (*Reloader, error) {
+	return newReloader(dir, opts, watched)
+}
+
+// newReloader is NewReloader with a way to watch.
+func newReloader(dir string, opts Options, watch func(cert, key string, interval time.Duration) (source, error)) (*Reloader, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	w, err := certwatcher.New(filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile))
+	cert, key := filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile)
+	w, err := watch(cert, key, opts.Interval)
+	if exhausted(err) {
+		opts.Log.Info("the node's limit of watched files is reached; the certificate is looked at every few seconds instead", "cause", err.Error())
+		w, err = newPolled(cert, key, opts.Interval, opts.Log)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load serving certificate: %w", err)
-	}
-	if opts.Interval > 0 {
-		w.WithWatchInterval(opts.Interval)
 	}
 	r := &Reloader{watcher: w, opts: opts}
 	r.adopt()
