@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -101,8 +102,12 @@ func (n *node) startDaemons(ctx context.Context) error {
 		return err
 	}
 	err := poll(ctx, func() (bool, error) {
-		_, err := n.run(ctx, nil, "ctr", "version")
-		return err == nil, nil
+		// The service that kubelets speak to is a plugin; without it, containerd runs and is of no use.
+		out, err := n.run(ctx, nil, "ctr", "plugins", "list", "id==cri")
+		if err == nil && strings.Contains(out, "error") {
+			return false, errors.New("its service for kubelets has not started")
+		}
+		return err == nil && strings.Contains(out, "ok"), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for containerd: %w; its log, %s, ends with\n%s", err, n.log(containerd), tail(n.log(containerd)))

@@ -15,11 +15,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster"
 	"github.com/lanyard-k8s/lanyard/test/cluster/nodes/cgroup"
+	"github.com/lanyard-k8s/lanyard/test/cluster/nodes/limits"
 	"github.com/lanyard-k8s/lanyard/test/cluster/nodes/network"
 	"github.com/lanyard-k8s/lanyard/test/cluster/nodes/slot"
 )
@@ -75,7 +77,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready within %s", startTimeout))
 	defer cancel()
-	taken, err := slot.Take(slot.Base, usable, clearSlot)
+	taken, err := pool().Take()
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +173,19 @@ func clearSlot(number int) error {
 }
 
 // Sweep clears away what clusters left behind whose processes were killed. Start does so, too.
-func Sweep() error { return slot.Sweep(slot.Base, clearSlot) }
+func Sweep() error { return pool().Sweep() }
 
-// usable says whether nothing else on this machine has the addresses of a slot.
-func usable(number int) bool { return !network.NewPlan(number).Clashes() }
+// pool is the slots of this machine. While one is held, the machine's limits are raised.
+func pool() slot.Pool {
+	note := filepath.Join(slot.Base, "limits")
+	return slot.Pool{
+		Base:   slot.Base,
+		Usable: func(number int) bool { return !network.NewPlan(number).Clashes() },
+		Clear:  clearSlot,
+		Open:   func() error { return limits.Raise(limits.Sysctls, note) },
+		Close:  func() error { return limits.Restore(limits.Sysctls, note) },
+	}
+}
 
 // say tells the user something.
 func (c *Cluster) say(format string, args ...any) { fmt.Fprintf(c.options.Out, format+"\n", args...) }

@@ -27,29 +27,40 @@ var ErrFull = errors.New("no slot is free")
 // Slot is a number that is held.
 type Slot struct {
 	number int
-	base   string
+	pool   Pool
 	lock   *os.File
+}
+
+// Pool is the slots of a machine. Its functions are called while no other process takes or gives back a slot.
+type Pool struct {
+	// Base is the folder of the slots' locks.
+	Base string
+	// Usable says whether a slot may be taken; what it stands for may be in use for something else.
+	Usable func(number int) bool
+	// Clear removes what is there under a slot's number, for whose holder has died.
+	Clear func(number int) error
+	// Open is called whenever a slot is taken, Close when none is left.
+	Open, Close func() error
 }
 
 // Number is the slot's number, from 0 up.
 func (s *Slot) Number() int { return s.number }
 
-// Take takes the first free slot in base for which usable returns true. What a dead holder has left, in whichever slot, is
-// cleared away first by calling clear with the slot's number.
-func Take(base string, usable func(number int) bool, clear func(number int) error) (*Slot, error) {
-	if err := os.MkdirAll(base, 0o700); err != nil {
+// Take takes the first free slot that is usable. What dead holders have left, in whichever slot, is cleared away first.
+func (p Pool) Take() (*Slot, error) {
+	if err := os.MkdirAll(p.Base, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the slots: %w", err)
 	}
 	var taken *Slot
-	err := exclusively(base, func() error {
+	err := p.exclusively(func() error {
 		for number := range Count {
-			s, err := try(base, number, clear)
+			s, err := p.try(number)
 			if err != nil {
 				return err
 			}
 			switch {
 			case s == nil:
-			case taken == nil && usable(number):
+			case taken == nil && p.Usable(number):
 				taken = s
 			default:
 				_ = s.lock.Close()
@@ -58,7 +69,10 @@ func Take(base string, usable func(number int) bool, clear func(number int) erro
 		if taken == nil {
 			return fmt.Errorf("%w: %d clusters are running, or their addresses are in use here", ErrFull, Count)
 		}
-		return os.WriteFile(taken.mark(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+		if err := os.WriteFile(taken.mark(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+			return err
+		}
+		return p.Open()
 	})
 	if err != nil {
 		if taken != nil {
@@ -70,37 +84,46 @@ func Take(base string, usable func(number int) bool, clear func(number int) erro
 }
 
 // Sweep clears away what dead holders have left, and takes nothing.
-func Sweep(base string, clear func(number int) error) error {
-	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) {
+func (p Pool) Sweep() error {
+	if _, err := os.Stat(p.Base); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return exclusively(base, func() error {
-		for number := range Count {
-			s, err := try(base, number, clear)
-			if err != nil {
-				return err
-			}
-			if s != nil {
-				_ = s.lock.Close()
-			}
+	return p.exclusively(p.sweep)
+}
+
+// sweep is Sweep while no other process is in here.
+func (p Pool) sweep() error {
+	held := 0
+	for number := range Count {
+		s, err := p.try(number)
+		if err != nil {
+			return err
 		}
+		if s == nil {
+			held++
+			continue
+		}
+		_ = s.lock.Close()
+	}
+	if held > 0 {
 		return nil
-	})
+	}
+	return p.Close()
 }
 
 // Release gives the slot back. Whatever stood under its number has to be gone, or the next holder would find it.
 func (s *Slot) Release() error {
-	return exclusively(s.base, func() error {
-		return errors.Join(os.Remove(s.mark()), s.lock.Close())
+	return s.pool.exclusively(func() error {
+		return errors.Join(os.Remove(s.mark()), s.lock.Close(), s.pool.sweep())
 	})
 }
 
 // mark is the file that says that the slot is, or was, in use; it holds the holder's process id, for people.
-func (s *Slot) mark() string { return filepath.Join(s.base, fmt.Sprintf("slot-%d.pid", s.number)) }
+func (s *Slot) mark() string { return filepath.Join(s.pool.Base, fmt.Sprintf("slot-%d.pid", s.number)) }
 
 // try takes a slot, clearing away what its last holder left; nil if it is held.
-func try(base string, number int, clear func(int) error) (*Slot, error) {
-	f, err := os.OpenFile(filepath.Join(base, fmt.Sprintf("slot-%d.lock", number)), os.O_CREATE|os.O_RDWR, 0o600)
+func (p Pool) try(number int) (*Slot, error) {
+	f, err := os.OpenFile(filepath.Join(p.Base, fmt.Sprintf("slot-%d.lock", number)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +134,11 @@ func try(base string, number int, clear func(int) error) (*Slot, error) {
 		}
 		return nil, err
 	}
-	s := &Slot{number: number, base: base, lock: f}
+	s := &Slot{number: number, pool: p, lock: f}
 	if _, err := os.Stat(s.mark()); err != nil {
 		return s, nil
 	}
-	if err := clear(number); err != nil {
+	if err := p.Clear(number); err != nil {
 		return nil, errors.Join(fmt.Errorf("clearing away what a run that was killed left in slot %d: %w", number, err), f.Close())
 	}
 	if err := os.Remove(s.mark()); err != nil {
@@ -124,9 +147,9 @@ func try(base string, number int, clear func(int) error) (*Slot, error) {
 	return s, nil
 }
 
-// exclusively calls do while no other process is in here for the same base.
-func exclusively(base string, do func() error) error {
-	f, err := os.OpenFile(filepath.Join(base, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+// exclusively calls do while no other process is in here for the same folder.
+func (p Pool) exclusively(do func() error) error {
+	f, err := os.OpenFile(filepath.Join(p.Base, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
