@@ -92,8 +92,9 @@ func (b *Backend) check(ctx context.Context, t *task) {
 	switch {
 	case errors.Is(err, errGone):
 		b.finish(ctx, t, EndRemoved, nil)
+	case err != nil && ctx.Err() == nil:
+		b.log.Error(err, "look at a container; looking again later", "id", t.id)
 	case err != nil:
-		b.log.Error(err, "look at a container", "id", t.id)
 	case !s.runs:
 		end := EndExited
 		if s.oom {
@@ -108,14 +109,9 @@ func (b *Backend) finish(ctx context.Context, t *task, end string, code *int) {
 	if !t.take() {
 		return
 	}
-	t.mu.Lock()
-	if t.stopping && end == EndExited {
-		end = EndStopped
-	}
-	t.mu.Unlock()
-	reason := delegation.ContainerEnded
+	end = t.reason(end)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		err := b.revoke(ctx, t.row, reason)
+		err := b.revoke(ctx, t.row, delegation.ContainerEnded)
 		if err == nil {
 			break
 		}
@@ -129,7 +125,7 @@ func (b *Backend) finish(ctx context.Context, t *task, end string, code *int) {
 	b.metrics.running.Dec()
 	b.metrics.ended.WithLabelValues(end).Inc()
 	b.log.Info("job ended", "id", t.id, "end", end)
-	if end != EndRemoved {
+	if end != EndRemoved && end != EndRevoked {
 		t.linger(ctx, b.s.Linger)
 		b.keepRest(ctx, t)
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,8 +77,9 @@ func kind(err error) error {
 
 // image is what counts of an image.
 type image struct {
-	id  string
-	env []string
+	id      string
+	env     []string
+	volumes []string // where it asks for volumes of its own
 }
 
 // image looks an image up. Everything after this goes by its id, so that a tag which moves changes nothing.
@@ -87,7 +90,7 @@ func (e *Engine) image(ctx context.Context, ref string) (image, error) {
 	}
 	img := image{id: got.ID}
 	if got.Config != nil {
-		img.env = got.Config.Env
+		img.env, img.volumes = got.Config.Env, slices.Collect(maps.Keys(got.Config.Volumes))
 	}
 	return img, nil
 }

@@ -1,6 +1,9 @@
 package dockerjob
 
-import "io"
+import (
+	"errors"
+	"io"
+)
 
 // SetAt has f called after each step of a submission.
 func (b *Backend) SetAt(f func(Step) error) { b.at = f }
@@ -10,3 +13,24 @@ func (b *Backend) SetRandom(r io.Reader) { b.random = r }
 
 // ErrForeignVolume is errForeignVolume.
 var ErrForeignVolume = errForeignVolume
+
+// Reconciled compares once more, now.
+func (b *Backend) Reconciled() error {
+	b.mu.Lock()
+	life := b.life
+	b.mu.Unlock()
+	if life == nil {
+		return errors.New("it does not run")
+	}
+	return b.reconcile(life, life)
+}
+
+// Stopping says whether a job was told to stop.
+func (b *Backend) Stopping(id string) bool {
+	b.mu.Lock()
+	t := b.tasks[id]
+	b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stopping
+}

@@ -157,6 +157,7 @@ func (b *Backend) dropRevoked(ctx, life context.Context, live map[string]string)
 			continue // it has just begun
 		}
 		b.log.Info("ending a job whose identity was revoked", "id", t.id)
+		t.drop()
 		b.work.Go(func() {
 			if err := b.removeContainer(life, t.container); err != nil {
 				b.log.Error(err, "remove the container of a revoked job; trying again later", "id", t.id)

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/delegation/delegationtest"
 	"github.com/lanyard-k8s/lanyard/delegation/sqlite"
 	"github.com/lanyard-k8s/lanyard/dockerjob"
 	"github.com/lanyard-k8s/lanyard/exchange/grant"
@@ -105,7 +106,29 @@ type rig struct {
 	settings dockerjob.Settings
 	registry *prometheus.Registry
 	log      *logBuffer
+	clock    func() time.Time
+	memory   *delegationtest.Memory // in place of the database, if set
 	stop     func()
+}
+
+// clock is set by hand.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newClock() *clock { return &clock{at: time.Now()} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
 }
 
 // logBuffer keeps what was logged.
@@ -176,9 +199,12 @@ func prepare(t *testing.T, e *docker.Engine, change ...func(*dockerjob.Settings)
 // open opens the database and makes the backend.
 func (r *rig) open() {
 	r.t.Helper()
-	store, err := sqlite.Open(context.Background(), r.dir)
-	if err != nil {
-		r.t.Fatal(err)
+	var store delegation.Store
+	var err error
+	if store = r.memory; r.memory == nil {
+		if store, err = sqlite.Open(context.Background(), r.dir); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	engine, err := dockerjob.NewEngine(r.engine.Host())
 	if err != nil {
@@ -191,7 +217,7 @@ func (r *rig) open() {
 	}
 	r.store = store
 	r.Backend, err = dockerjob.New(dockerjob.Options{
-		Engine: engine, Store: store, Settings: r.settings, Metrics: metrics, Log: funcr.New(r.log.add, funcr.Options{Verbosity: 1}),
+		Engine: engine, Store: store, Settings: r.settings, Metrics: metrics, Clock: r.clock, Log: funcr.New(r.log.add, funcr.Options{Verbosity: 1}),
 	})
 	if err != nil {
 		r.t.Fatal(err)

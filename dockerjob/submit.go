@@ -188,7 +188,17 @@ func (b *Backend) findImage(ctx context.Context, t *task, _ delegation.Proof) (e
 	if errors.Is(err, errGone) {
 		return ErrNoImage
 	}
+	for _, v := range t.image.volumes {
+		if strings.HasPrefix(path.Clean(v), b.s.MountPath+"/") {
+			return b.inTheWay()
+		}
+	}
 	return err
+}
+
+// inTheWay is the error of an image that has something where the proof belongs.
+func (b *Backend) inTheWay() error {
+	return fmt.Errorf("%w: something of its own stands in the way of %s", ErrImage, b.s.MountPath)
 }
 
 // promise stores the submission and the row.
@@ -256,6 +266,9 @@ func (b *Backend) write(ctx context.Context, t *task, p delegation.Proof) error 
 	err = b.reached(StepWriter)
 	if err == nil {
 		err = b.engine.put(ctx, id, b.s.MountPath, content)
+		if err != nil && strings.Contains(err.Error(), "not a directory") {
+			err = b.inTheWay() // the Engine has no other way to say so; what it does not say stays its own fault
+		}
 	}
 	if err == nil {
 		err = b.reached(StepWritten)
@@ -300,11 +313,11 @@ func (b *Backend) checkFiles(ctx context.Context, t *task, p delegation.Proof) e
 		got, err := b.engine.stat(ctx, t.container, path.Join(b.s.MountPath, name))
 		switch {
 		case errors.Is(err, errGone):
-			return fmt.Errorf("%w: something of its own stands in the way of %s", ErrImage, b.s.MountPath)
+			return b.inTheWay()
 		case err != nil:
 			return fmt.Errorf("look at the proof: %w", err)
 		case !got.Mode.IsRegular() || got.Mode.Perm() != fileMode || got.Size != int64(size):
-			return fmt.Errorf("%w: something of its own stands in the way of %s", ErrImage, b.s.MountPath)
+			return b.inTheWay()
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ type task struct {
 	state     State
 	ending    bool // somebody sees to its end
 	stopping  bool // its submitter stopped it
+	revoked   bool // its row was revoked, and its container goes for that reason
 	ended     time.Time
 	exitCode  *int
 	end       string
@@ -88,6 +89,27 @@ func (t *task) runs(container string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.container == container && t.state == Running && !t.ending
+}
+
+// drop notes that the container goes because its row was revoked.
+func (t *task) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.revoked = true
+}
+
+// reason is how it ended, since somebody wanted it to.
+func (t *task) reason(end string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.revoked:
+		return EndRevoked
+	case t.stopping && end == EndExited:
+		return EndStopped
+	default:
+		return end
+	}
 }
 
 // take says whether the caller is the one to see to the end.

@@ -86,7 +86,7 @@ func (e *Engine) move(o Options) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	dockerd, err := program("dockerd")
+	dockerd, err := locate("dockerd")
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,14 @@ mount --make-rprivate / &&
   mount -t tmpfs tmpfs /run &&
   ip link set lo up || exit 1
 echo "{}" >/run/daemon.json
+
+# gone waits until the containerd of a dockerd that has ended is gone, too. The kernel kills it, and it falls to this process to
+# be waited for; sleep's own end does that by the way. A dockerd that finds it half dead would wait for it in vain.
+gone() {
+  containerd=$(cat /run/docker/containerd/containerd.pid 2>/dev/null) || return 0
+  while [ -n "$containerd" ] && [ -d "/proc/$containerd" ]; do sleep 0.05; done
+}
+
 echo done
 while read -r order; do
   case $order in
@@ -19,8 +27,14 @@ while read -r order; do
     "$@" >>"$log" 2>&1 </dev/null &
     pid=$!
     ;;
-  down) kill -TERM "$pid" && wait "$pid" ;;
-  kill) kill -KILL "$pid" && wait "$pid" ;;
+  down)
+    kill -TERM "$pid" && wait "$pid"
+    gone
+    ;;
+  kill)
+    kill -KILL "$pid" && wait "$pid"
+    gone
+    ;;
   esac 2>>"$log"
   echo done
 done

@@ -12,7 +12,7 @@ import (
 
 	"github.com/moby/moby/client"
 
-	source "github.com/lanyard-k8s/lanyard/test/cluster/program"
+	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 )
 
 // ProbeImage is the image that Probe loads. Its only program is /probe, run as uid 65532; see the folder probe for what it
@@ -39,7 +39,7 @@ func (e *Engine) Load(ctx context.Context, archive io.Reader) error {
 
 // Probe builds the test program, packs it as internal/image does, and loads it as ProbeImage.
 func (e *Engine) Probe(ctx context.Context) error {
-	tree, err := source.Tree()
+	tree, err := program.Tree()
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (e *Engine) Dial(ctx context.Context, address string) (net.Conn, error) {
 
 // Command is a program in the Engine's network, with the machine's files and processes.
 func (e *Engine) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	nsenter, err := program("nsenter")
+	nsenter, err := locate("nsenter")
 	if err != nil {
 		nsenter = "nsenter" // starting it says that it is missing
 	}

@@ -25,7 +25,7 @@ func Unavailable() string {
 		return "no Docker Engine to test on: this root may not make namespaces and mounts (CAP_SYS_ADMIN, CAP_NET_ADMIN)"
 	}
 	for _, name := range programs() {
-		if _, err := program(name); err != nil {
+		if _, err := locate(name); err != nil {
 			return "no Docker Engine to test on: " + name + " is not installed (Debian: docker.io, iptables, iproute2, util-linux)"
 		}
 	}
@@ -37,8 +37,8 @@ func programs() []string {
 	return []string{"dockerd", "containerd", "runc", "iptables", "ip", "mount", "nsenter"}
 }
 
-// program finds a program, also where only root's PATH looks.
-func program(name string) (string, error) {
+// locate finds a program, also where only root's PATH looks.
+func locate(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}

@@ -1,0 +1,89 @@
+package dockerjob_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/lanyard-k8s/lanyard/delegation/delegationtest"
+	"github.com/lanyard-k8s/lanyard/dockerjob"
+)
+
+// TestNew: what is missing or cannot be is said at once, all of it.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	ca := []byte("-----BEGIN CERTIFICATE-----\n")
+	for name, tc := range map[string]struct {
+		change func(*dockerjob.Settings)
+		want   []string
+	}{
+		"as it should be":     {func(*dockerjob.Settings) {}, nil},
+		"nothing":             {func(s *dockerjob.Settings) { *s = dockerjob.Settings{} }, []string{"Instance", "BaseURL", "CA", "Audiences"}},
+		"plain http":          {func(s *dockerjob.Settings) { s.BaseURL = "http://lanyard.internal" }, []string{"BaseURL"}},
+		"a user in the URL":   {func(s *dockerjob.Settings) { s.BaseURL = "https://a:b@lanyard.internal" }, []string{"BaseURL"}},
+		"the host's network":  {func(s *dockerjob.Settings) { s.Network = "host" }, []string{"Network"}},
+		"another's network":   {func(s *dockerjob.Settings) { s.Network = "container:x" }, []string{"Network"}},
+		"a mount that climbs": {func(s *dockerjob.Settings) { s.MountPath = "/a/../b" }, []string{"MountPath"}},
+		"a mount over all":    {func(s *dockerjob.Settings) { s.MountPath = "/" }, []string{"MountPath"}},
+		"a name as address":   {func(s *dockerjob.Settings) { s.HostAddress = "somewhere" }, []string{"HostAddress"}},
+		"numbers below zero": {func(s *dockerjob.Settings) { s.Pids, s.MaxJobs, s.MaxAge, s.Timeout = -1, -1, time.Second, -1 },
+			[]string{"Pids", "MaxJobs", "MaxAge", "Timeout"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := dockerjob.Settings{Instance: "test", BaseURL: "https://lanyard.internal:8443", CA: ca, Audiences: []string{"platform"}}
+			tc.change(&s)
+			engine, err := dockerjob.NewEngine("unix:///nowhere")
+			if err != nil {
+				t.Fatal(err)
+			}
+			metrics, err := dockerjob.NewMetrics(prometheus.NewPedanticRegistry())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := dockerjob.New(dockerjob.Options{Engine: engine, Store: &delegationtest.Memory{}, Metrics: metrics, Settings: s})
+			if len(tc.want) == 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := b.Ready(); !errors.Is(err, dockerjob.ErrEngine) {
+					t.Errorf("ready before Run: %v", err)
+				}
+				return
+			}
+			if !errors.Is(err, dockerjob.ErrSettings) {
+				t.Fatalf("error is %v", err)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(err.Error(), w+": ") {
+					t.Errorf("nothing about %s in %v", w, err)
+				}
+			}
+		})
+	}
+	if _, err := dockerjob.New(dockerjob.Options{}); err == nil {
+		t.Error("made of nothing")
+	}
+}
+
+func TestMetricsAreLinted(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewPedanticRegistry()
+	if _, err := dockerjob.NewMetrics(reg); err != nil {
+		t.Fatal(err)
+	}
+	problems, err := testutil.GatherAndLint(reg)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	if _, err := dockerjob.NewMetrics(reg); err == nil {
+		t.Error("registered twice")
+	}
+	if n, err := testutil.GatherAndCount(reg, "lanyard_dockerjob_ended_total"); err != nil || n != len(dockerjob.Ends()) {
+		t.Errorf("%d ends have a series, %v", n, err)
+	}
+}
