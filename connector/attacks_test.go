@@ -256,7 +256,7 @@ func TestT36T37T38StrangeMethods(t *testing.T) {
 func TestTheDoorDeniesWhatSomebodyRegistered(t *testing.T) {
 	t.Parallel()
 	g := start(t, nodebinding.Socket)
-	d := newDoor(g.Metrics, g.Log, 1)
+	d := newDoor(g.Metrics, g.Log, 1, anybody)
 	never := func(context.Context, any) (any, error) { t.Error("got in"); return nil, nil }
 	_, err := d.interceptUnary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/other.Service/Method"}, never)
 	wantCode(t, "unary", err, codes.PermissionDenied)

@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -90,49 +88,4 @@ func (t transport) Clone() credentials.TransportCredentials { return t }
 // OverrideServerName is for clients.
 func (transport) OverrideServerName(string) error {
 	return errors.New("these credentials are for servers")
-}
-
-// capped is a listener that closes what exceeds a number of open connections. Waiting instead, as netutil.LimitListener
-// does, would leave callers in the backlog without an answer until their deadlines.
-type capped struct {
-	net.Listener
-	most    int64
-	open    *atomic.Int64 // shared by all listeners of a server
-	refused func()
-	gauge   interface{ Set(float64) }
-}
-
-// Accept returns the next connection that there is room for.
-func (l *capped) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.count(1) <= l.most {
-			return &counted{Conn: c, leave: sync.OnceFunc(func() { l.count(-1) })}, nil
-		}
-		l.count(-1)
-		l.refused()
-		_ = c.Close()
-	}
-}
-
-// count changes the number of open connections and returns it.
-func (l *capped) count(by int64) int64 {
-	n := l.open.Add(by)
-	l.gauge.Set(float64(n))
-	return n
-}
-
-// counted is a connection that gives its place back.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-// Close gives the place back and closes.
-func (c *counted) Close() error {
-	c.leave()
-	return c.Conn.Close()
 }

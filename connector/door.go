@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
@@ -33,18 +34,20 @@ func known(method string) bool {
 type door struct {
 	metrics *Metrics
 	seats   seats
-	unary   grpc.UnaryServerInterceptor
-	stream  grpc.StreamServerInterceptor
+	// refuse is asked about a batch's header before its message is read.
+	refuse func(context.Context, metadata.MD) error
+	unary  grpc.UnaryServerInterceptor
+	stream grpc.StreamServerInterceptor
 }
 
-func newDoor(m *Metrics, log logr.Logger, atOnce int64) *door {
+func newDoor(m *Metrics, log logr.Logger, atOnce int64, refuse func(context.Context, metadata.MD) error) *door {
 	// The panic's value may hold what a caller sent, so that only its type is shown.
 	contain := recovery.WithRecoveryHandlerContext(func(_ context.Context, p any) error {
 		m.panics.Inc()
 		log.Error(nil, "a call panicked", "type", fmt.Sprintf("%T", p))
 		return status.Error(codes.Internal, "the call could not be handled")
 	})
-	return &door{metrics: m, seats: seats{most: atOnce}, unary: recovery.UnaryServerInterceptor(contain), stream: recovery.StreamServerInterceptor(contain)}
+	return &door{metrics: m, seats: seats{most: atOnce}, refuse: refuse, unary: recovery.UnaryServerInterceptor(contain), stream: recovery.StreamServerInterceptor(contain)}
 }
 
 func (d *door) admit(method string) error {
@@ -69,6 +72,9 @@ func (d *door) knock(ctx context.Context, info *tap.Info) (context.Context, erro
 	case healthv1.Health_Watch_FullMethodName:
 		return ctx, nil
 	case healtheventv1.PlatformConnector_HealthEventOccurredV1_FullMethodName:
+		if err := d.refuse(ctx, info.Header); err != nil {
+			return ctx, err
+		}
 		var err error
 		if ctx, err = d.seats.take(ctx); err != nil {
 			d.metrics.batches.WithLabelValues(batchHeldBack).Inc()

@@ -23,10 +23,12 @@ import (
 
 // Limits bound what one caller can ask of the server. All of them must be given.
 type Limits struct {
-	MessageBytes  int
-	HeaderBytes   uint32
-	Streams       uint32
-	Connections   int64
+	MessageBytes int
+	HeaderBytes  uint32
+	Streams      uint32
+	Connections  int64
+	// PerUser bounds the connections of one user of a Unix socket, so that nobody can lock the others out; 0 for none.
+	PerUser       int64
 	ConnectionAge time.Duration // 0 for never
 	Request       time.Duration
 	// Seats bounds the calls whose messages are on their way, or are large and being worked on.
@@ -65,8 +67,9 @@ type ServerOptions struct {
 type Server struct {
 	o        ServerOptions
 	grpc     *grpc.Server
+	door     *door
 	health   *health.Server
-	open     atomic.Int64
+	places   *places
 	draining atomic.Bool
 	serving  sync.WaitGroup
 	failed   chan error
@@ -85,16 +88,17 @@ func NewServer(o ServerOptions) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	s := &Server{o: o, health: health.NewServer(), failed: make(chan error, 1)}
-	s.grpc = newGRPC(o)
+	s := &Server{o: o, health: health.NewServer(), failed: make(chan error, 1), places: newPlaces(l.Connections, l.PerUser, o.Metrics.connections)}
+	s.door = newDoor(o.Metrics, o.Log, l.Seats, o.Desk.beforehand)
+	s.grpc = newGRPC(o, s.door)
 	healtheventv1.RegisterPlatformConnectorServer(s.grpc, o.Desk)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	s.announce(false)
 	return s, nil
 }
 
-func newGRPC(o ServerOptions) *grpc.Server {
-	d, l := newDoor(o.Metrics, o.Log, o.Limits.Seats), o.Limits
+func newGRPC(o ServerOptions, d *door) *grpc.Server {
+	l := o.Limits
 	alive := keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveIn, MaxConnectionIdle: idleAfter}
 	if l.ConnectionAge > 0 {
 		// The grace lets every call that has begun come to its end.
@@ -134,7 +138,7 @@ func (s *Server) Check() error {
 
 // serve takes a listener into service.
 func (s *Server) serve(l net.Listener) {
-	counted := &capped{Listener: l, most: s.o.Limits.Connections, open: &s.open, refused: s.o.Metrics.turnedAway.Inc, gauge: s.o.Metrics.connections}
+	counted := &capped{Listener: l, places: s.places, refused: s.o.Metrics.turnedAway.Inc}
 	s.serving.Go(func() {
 		if err := s.grpc.Serve(counted); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, grpc.ErrServerStopped) {
 			select {

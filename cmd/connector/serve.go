@@ -23,7 +23,7 @@ func (p *parts) openDesk(context.Context) error {
 		Limits: connector.Limits{
 			MessageBytes: int(s.Limits.MessageBytes), HeaderBytes: uint32(s.Limits.HeaderBytes), Streams: uint32(s.Limits.Streams),
 			Connections: s.Limits.Connections, ConnectionAge: s.Limits.ConnectionAge, Request: s.Limits.Request,
-			Seats: p.seats(),
+			PerUser: s.Socket.ConnectionsPerUser, Seats: s.Limits.InFlight / s.Limits.MessageBytes,
 		},
 		Drain: p.halfDrain(), Metrics: p.metrics, Log: p.log,
 	}
@@ -39,23 +39,6 @@ func (p *parts) openDesk(context.Context) error {
 		return p.serveSocket(server)
 	}
 	return p.serveTCP(server)
-}
-
-// What messages may take together while they arrive or, if they are large, are worked on. Decoded and on its way to the disk
-// a message is in memory up to three times; the chart gives a socket connector 256 MiB and a deployment 1 GiB.
-const (
-	socketMessages     = 64 << 20
-	deploymentMessages = 512 << 20
-	leastSeats         = 4
-)
-
-// seats is how many messages of the largest size that is.
-func (p *parts) seats() int64 {
-	most := int64(socketMessages)
-	if p.cfg.Process.Role == nodebinding.Deployment {
-		most = deploymentMessages
-	}
-	return max(leastSeats, most/p.cfg.Settings.Limits.MessageBytes)
 }
 
 // serveSocket locks the path now and binds it when callers can be served: publishers take the file for a connector that is up.

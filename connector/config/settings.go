@@ -36,6 +36,8 @@ type Socket struct {
 	Mode fs.FileMode
 	// Group (group, absent) is the socket file's numeric group; -1 leaves it alone.
 	Group int64
+	// ConnectionsPerUser (maxConnectionsPerUser, 64) bounds the connections of one user, as the kernel names it.
+	ConnectionsPerUser int64
 }
 
 // SelfTest (selfTest) names the tokens that are reviewed at start. An empty name skips that test, which is logged.
@@ -92,6 +94,10 @@ type Limits struct {
 	Streams int64
 	// Connections (maxConnections, 256; 100000 for a deployment) bounds the connections.
 	Connections int64
+	// InFlight (maxInFlightBytes, 64 MiB; 512 MiB for a deployment) bounds what messages take while they arrive or, if they are
+	// large, are worked on; four of the largest at least. Decoded and on its way to the disk a message is in memory up to three
+	// times.
+	InFlight int64
 	// ConnectionAge (maxConnectionAgeSeconds, 0; 600 for a deployment) ends a connection kindly after this time; 0 for never.
 	ConnectionAge time.Duration
 	// Request (requestMilliseconds, 4000) bounds one call. Publishers give up after 5 s.

@@ -103,7 +103,10 @@ func (r reader) accounts(key string) []string {
 var octalMode = regexp.MustCompile(`^0[0-7]{3}$`)
 
 func (r reader) socket(sec *config.Section) Socket {
-	s := Socket{RequireToken: sec.Bool("requireToken", false), Group: sec.Int("group", -1, 0, math.MaxInt32)}
+	s := Socket{
+		RequireToken: sec.Bool("requireToken", false), Group: sec.Int("group", -1, 0, math.MaxInt32),
+		ConnectionsPerUser: sec.Int("maxConnectionsPerUser", 64, 1, 1<<20),
+	}
 	text := sec.Text("mode", "0666")
 	bits, err := strconv.ParseUint(text, 8, 32)
 	if !octalMode.MatchString(text) || err != nil || bits&0o111 != 0 || bits&0o600 != 0o600 {
@@ -155,7 +158,7 @@ func (r reader) liveness(sec *config.Section) Liveness {
 }
 
 func (r reader) limits(sec *config.Section) Limits {
-	return Limits{
+	l := Limits{
 		MessageBytes:  sec.Int("maxMessageBytes", 4*mebibyte, 64<<10, 64*mebibyte),
 		HeaderBytes:   sec.Int("maxHeaderBytes", 16<<10, 12<<10, mebibyte),
 		Streams:       sec.Int("maxStreams", 128, 1, 1<<16),
@@ -163,6 +166,12 @@ func (r reader) limits(sec *config.Section) Limits {
 		ConnectionAge: seconds(sec, "maxConnectionAgeSeconds", byRole[int64](r, 0, 600), 0, day),
 		Request:       milliseconds(sec, "requestMilliseconds", 4000, 500, 4500),
 	}
+	least := 4 * l.MessageBytes
+	l.InFlight = sec.Int("maxInFlightBytes", max(least, byRole[int64](r, 64, 512)*mebibyte), 256<<10, 1<<40)
+	if l.InFlight < least {
+		sec.Fault("maxInFlightBytes", "must be at least four times maxMessageBytes (%d)", least)
+	}
+	return l
 }
 
 func (r reader) spool(sec *config.Section) Spool {

@@ -14,7 +14,7 @@ import (
 // defaults writes down every default of the socket role once more.
 func defaults() config.Settings {
 	return config.Settings{
-		StrictLiveness: true, Drain: 20 * time.Second, Socket: config.Socket{Mode: 0o666, Group: -1},
+		StrictLiveness: true, Drain: 20 * time.Second, Socket: config.Socket{Mode: 0o666, Group: -1, ConnectionsPerUser: 64},
 		Review: config.Review{
 			Timeout: 2 * time.Second, Entries: 4096, EntriesPerPod: 4, Refusals: 2 * time.Second, RefreshLeast: 5 * time.Minute,
 			RefreshMost: 10 * time.Minute, RefreshUnwatched: 10 * time.Second, QPS: 50, Burst: 100, Concurrent: 16,
@@ -22,7 +22,7 @@ func defaults() config.Settings {
 		},
 		Liveness: config.Liveness{Silence: 10 * time.Second},
 		Limits: config.Limits{
-			MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second,
+			MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, InFlight: 64 << 20, Request: 4 * time.Second,
 		},
 		Sinks: config.Sinks{
 			Timeout: 3 * time.Second, Log: config.LogSink{Enabled: true},
@@ -37,7 +37,7 @@ func defaults() config.Settings {
 func deploymentDefaults() config.Settings {
 	s := defaults()
 	s.Review.Entries, s.Review.QPS, s.Review.Burst, s.Review.Concurrent = 131072, 1000, 2000, 128
-	s.Limits.Connections, s.Limits.ConnectionAge = 100_000, 10*time.Minute
+	s.Limits.Connections, s.Limits.ConnectionAge, s.Limits.InFlight = 100_000, 10*time.Minute, 512<<20
 	s.Sinks.Log.Enabled, s.Sinks.Store.Enabled, s.Spool.Enabled = false, true, false
 	return s
 }
@@ -66,10 +66,10 @@ func TestSettingsAccepted(t *testing.T) {
 		role nodebinding.Role // empty means socket
 		want func(*config.Settings)
 	}{
-		"switches": {"{strictLiveness: false, overridesNeedToken: true, socket: {requireToken: true, mode: '0660', group: 42}, drainSeconds: 5}", "",
+		"switches": {"{strictLiveness: false, overridesNeedToken: true, socket: {requireToken: true, mode: '0660', group: 42, maxConnectionsPerUser: 8}, drainSeconds: 5}", "",
 			func(s *config.Settings) {
 				s.StrictLiveness, s.OverridesNeedToken, s.Drain = false, true, 5*time.Second
-				s.Socket = config.Socket{RequireToken: true, Mode: 0o660, Group: 42}
+				s.Socket = config.Socket{RequireToken: true, Mode: 0o660, Group: 42, ConnectionsPerUser: 8}
 			}},
 		"the self-test's tokens": {"{selfTest: {tokenFile: /a/token, apiTokenFile: /b/token}}", "",
 			func(s *config.Settings) {
@@ -102,6 +102,10 @@ func TestSettingsAccepted(t *testing.T) {
 			func(s *config.Settings) { s.Liveness.Namespaces = []string{"gpu", "tools-2", "gpu"} }},
 		"pods of no namespace": {"{liveness: {namespaces: []}}", "",
 			func(s *config.Settings) { s.Liveness.Namespaces = []string{} }},
+		"large messages need room": {"{limits: {maxMessageBytes: 33554432}}", "",
+			func(s *config.Settings) { s.Limits.MessageBytes, s.Limits.InFlight = 32<<20, 128<<20 }},
+		"room for messages": {"{limits: {maxInFlightBytes: 16777216}}", "",
+			func(s *config.Settings) { s.Limits.InFlight = 16 << 20 }},
 		"no spool": {"{spool: {enabled: false}}", "",
 			func(s *config.Settings) { s.Spool.Enabled = false }},
 	} {
@@ -147,6 +151,8 @@ func TestSettingsRefused(t *testing.T) {
 		"refresh the wrong way round":     {"review: {refreshLeastSeconds: 600, refreshMostSeconds: 300}", "", []string{"review.refreshMostSeconds"}},
 		"a refusal kept too long":         {"review: {refusalsMilliseconds: 2001}", "", []string{"review.refusalsMilliseconds"}},
 		"a review longer than the call":   {"limits: {requestMilliseconds: 1000}", "", []string{"review.timeoutMilliseconds"}},
+		"no room for four messages":       {"limits: {maxInFlightBytes: 16777215}", "", []string{"limits.maxInFlightBytes"}},
+		"nobody may connect":              {"socket: {maxConnectionsPerUser: 0}", "", []string{"socket.maxConnectionsPerUser"}},
 		"a call beyond the publishers'":   {"limits: {requestMilliseconds: 5000}", "", []string{"limits.requestMilliseconds"}},
 		"a delivery longer than the call": {"{spool: {enabled: false}, sinks: {timeoutMilliseconds: 4000}}", "", []string{"sinks.timeoutMilliseconds"}},
 		"more conditions than allowed":    {"sinks: {kubernetes: {maxConditions: 65}}", "", []string{"sinks.kubernetes.maxConditions"}},

@@ -1,0 +1,141 @@
+package connector
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+
+	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+)
+
+// asUser connects to a socket as another user, which root may do for one thread.
+func asUser(t *testing.T, uid uintptr, path string) net.Conn {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root can connect as another user")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	become := func(uid uintptr) {
+		keep := ^uintptr(0)
+		if _, _, err := syscall.RawSyscall(syscall.SYS_SETRESUID, keep, uid, keep); err != 0 {
+			t.Fatalf("become user %d: %v", uid, err)
+		}
+	}
+	become(uid)
+	conn, err := net.Dial("unix", path)
+	become(0)
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// TestT27OneUserKeepsNobodyOut is T27: a user that opens as many connections as there are leaves places for the others.
+func TestT27OneUserKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	g := start(t, nodebinding.Socket, func(s *setup) { s.limits.Connections, s.limits.PerUser = 8, 3 })
+	must(t, os.Chmod(filepath.Dir(filepath.Dir(g.socket)), 0o755)) // the test's folder is its owner's
+	var held []net.Conn
+	for range 12 {
+		held = append(held, asUser(t, 4711, g.socket))
+	}
+	eventually(t, "the rest is turned away", func() bool { return g.counts(t, "lanyard_connector_connections_refused_total")[""] == 9 })
+	must(t, g.call(t, nil, "")) // root's
+	must(t, healtheventOn(t, g.dial(t), nil))
+	if got := g.counts(t, "lanyard_connector_connections")[""]; got != 5 {
+		t.Errorf("%v connections are open, want the user's three and root's two", got)
+	}
+	for _, conn := range held {
+		must(t, conn.Close())
+	}
+	eventually(t, "the user's places are free", func() bool { return g.counts(t, "lanyard_connector_connections")[""] == 2 })
+	asUser(t, 4711, g.socket)
+	eventually(t, "it may connect again", func() bool { return g.counts(t, "lanyard_connector_connections")[""] == 3 })
+}
+
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	m := &remembered{}
+	p := newPlaces(4, 2, m)
+	a1, a2 := p.take(1), p.take(1)
+	if a1 == nil || a2 == nil || p.take(1) != nil {
+		t.Fatal("a user may have two")
+	}
+	b := p.take(2)
+	unknown := p.take(-1)
+	if b == nil || unknown == nil || p.take(3) != nil || p.take(-1) != nil {
+		t.Fatal("there are four in all")
+	}
+	a1()
+	a1() // once is enough
+	if p.open != 3 || m.value != 3 || p.byUser[1] != 1 {
+		t.Errorf("open %d, shown %v, of user 1 %d", p.open, m.value, p.byUser[1])
+	}
+	for _, leave := range []func(){a2, b, unknown} {
+		leave()
+	}
+	if p.open != 0 || len(p.byUser) != 0 {
+		t.Errorf("open %d, users %v", p.open, p.byUser)
+	}
+	free := newPlaces(3, 0, m)
+	for range 3 {
+		if free.take(1) == nil {
+			t.Error("without a bound one user may have all")
+		}
+	}
+}
+
+// remembered is a gauge.
+type remembered struct{ value float64 }
+
+func (r *remembered) Set(v float64) { r.value = v }
+
+// asPeer is the context of a call by a connection of a user, and what ends it.
+func asPeer(t *testing.T, user int64) (context.Context, func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	return peer.NewContext(ctx, &peer.Peer{AuthInfo: &connection{user: user}}), cancel
+}
+
+// TestT27OneUsersMessagesLeaveSeats is T27: calls of one user that never end their messages leave seats for others.
+func TestT27OneUsersMessagesLeaveSeats(t *testing.T) {
+	t.Parallel()
+	s := &seats{most: 8}
+	as := func(user int64) (func(), error) {
+		ctx, end := asPeer(t, user)
+		_, err := s.take(ctx)
+		return end, err
+	}
+	var ends []func()
+	for range 6 {
+		end, err := as(1)
+		must(t, err)
+		ends = append(ends, end)
+	}
+	_, err := as(1)
+	wantCode(t, "a seventh of eight seats for one user", err, codes.Unavailable)
+	end, err := as(2)
+	must(t, err)
+	ends = append(ends, end)
+	for _, end := range ends {
+		end()
+	}
+	eventually(t, "the seats are free", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.taken.Load() == 0 && len(s.byUser) == 0
+	})
+	for range 8 { // users that are not told apart
+		_, err := as(-1)
+		must(t, err)
+	}
+	_, err = as(-1)
+	wantCode(t, "a ninth", err, codes.Unavailable)
+}
