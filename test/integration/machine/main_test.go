@@ -64,7 +64,7 @@ func newWorld(ctx context.Context) (*world, error) {
 	}
 	for name, into := range map[string]*string{"exchange": &w.exchange, "lanyard": &w.lanyard} {
 		*into = filepath.Join(dir, name)
-		if err := build(ctx, tree, *into, "./cmd/"+name); err != nil {
+		if err := build(ctx, tree, *into, "./cmd/"+name, os.Environ()); err != nil {
 			return w, err
 		}
 	}
@@ -80,7 +80,8 @@ func load(ctx context.Context, e *docker.Engine, tree, dir string) error {
 		return err
 	}
 	plain, archive := filepath.Join(dir, "plain"), filepath.Join(dir, "plain.tar")
-	if err := build(ctx, tree, plain, "./test/integration/machine/plain"); err != nil {
+	// The image has no libraries.
+	if err := build(ctx, tree, plain, "./test/integration/machine/plain", append(os.Environ(), "CGO_ENABLED=0")); err != nil {
 		return err
 	}
 	pack := exec.CommandContext(ctx, "go", "run", "./internal/image", "-arch", runtime.GOARCH, "-tag", plainImage, "-entrypoint", "/plain", "-out", archive, plain)
@@ -96,9 +97,9 @@ func load(ctx context.Context, e *docker.Engine, tree, dir string) error {
 	return e.Load(ctx, f)
 }
 
-func build(ctx context.Context, tree, out, path string) error {
+func build(ctx context.Context, tree, out, path string, env []string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, path)
-	cmd.Dir, cmd.Env = tree, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = tree, env
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", path, err, text)
 	}

@@ -1,0 +1,254 @@
+package socket_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lanyard-k8s/lanyard/api/jobs"
+	"github.com/lanyard-k8s/lanyard/dockerjob"
+	"github.com/lanyard-k8s/lanyard/dockerjob/socket"
+)
+
+const spec = `{"workspace":"w","job":"j","task":"t","image":"i","env":[{"name":"A","value":"m4rk3d"}],"cpu":"500m","memory":"64Mi"}`
+
+// TestTheSubmitterIsTheConnections: whatever a request says of itself.
+func TestTheSubmitterIsTheConnections(t *testing.T) {
+	t.Parallel()
+	var who string
+	var got dockerjob.Spec
+	f := &fake{submit: func(_ context.Context, subject string, s dockerjob.Spec) (dockerjob.Job, error) {
+		who, got = subject, s
+		return dockerjob.Job{ID: "0a1b2c3d4e5f", State: dockerjob.Running}, nil
+	}}
+	d := serve(t, f, nil)
+	c := d.client()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/v1/jobs?subject=alice&uid=0", strings.NewReader(spec))
+	must(t, err)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json; charset=utf-8", "X-NMP-Principal-Id": "alice", "X-Forwarded-For": "10.0.0.1", "Authorization": "Bearer x",
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := c.Do(req)
+	must(t, err)
+	must(t, resp.Body.Close())
+	if resp.StatusCode != http.StatusCreated || who != me {
+		t.Fatalf("got %d for %q", resp.StatusCode, who)
+	}
+	if got.CPU.MilliValue() != 500 || got.Memory.Value() != 64<<20 || got.Env[0].Value != "m4rk3d" {
+		t.Errorf("the job: %+v", got)
+	}
+	if log := d.log.String(); strings.Contains(log, "m4rk3d") || !strings.Contains(log, `"subject":"me@example.com"`) || !strings.Contains(log, `"operation":"submit"`) {
+		t.Errorf("the log: %s", log)
+	}
+	if n := d.count("submit", "done"); n != 1 {
+		t.Errorf("%v submissions are counted", n)
+	}
+}
+
+func TestWhoSubmitsNothingIsToldSo(t *testing.T) {
+	t.Parallel()
+	d := serve(t, &fake{}, func(o *socket.Options) { o.Submitters.Listed = nil })
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/0a1b2c3d4e5f/logs", "/v1/jobs/0a1b2c3d4e5f/wait", "/", "/v2"} {
+		status, _, f := d.ask(http.MethodGet, path, "")
+		if status != http.StatusForbidden || f.Code != jobs.Forbidden || !strings.Contains(f.Message, "docker.submitters") {
+			t.Errorf("%s: %d %+v", path, status, f)
+		}
+	}
+}
+
+func TestARequestThatIsNone(t *testing.T) {
+	t.Parallel()
+	d := serve(t, &fake{}, nil)
+	tests := map[string]struct{ body, field, want string }{
+		"no JSON":                {"x", "", "is not well-formed JSON"},
+		"an unknown member":      {`{"image":"i","mounts":["/:/host"]}`, "/mounts", "is not what a submission has there"},
+		"a member that is none":  {`{"image":5}`, "/image", "is not what a submission has there"},
+		"a member twice":         {`{"image":"i","image":"j"}`, "", "is not well-formed JSON"},
+		"an amount that is none": {`{"cpu":"m4rk3d"}`, "/cpu", "is not what a submission has there"},
+		"something behind it":    {spec + "{}", "", "is not well-formed JSON"},
+		"more than a submission": {`{"image":"` + strings.Repeat("x", 1<<20) + `"}`, "", "longer than 1 MiB"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			status, _, f := d.ask(http.MethodPost, "/v1/jobs", tc.body)
+			if status != http.StatusBadRequest || f.Code != jobs.Invalid || len(f.Faults) != 1 || f.Faults[0].Field != tc.field || !strings.Contains(f.Faults[0].Message, tc.want) {
+				t.Errorf("got %d %+v", status, f)
+			}
+		})
+	}
+	resp, err := d.client().Post("http://x/v1/jobs", "text/plain", strings.NewReader(spec))
+	must(t, err)
+	must(t, resp.Body.Close())
+	if resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("another type: %d", resp.StatusCode)
+	}
+	if strings.Contains(d.log.String(), "m4rk3d") {
+		t.Error("a value is in the log")
+	}
+}
+
+func TestWhatTheBackendSays(t *testing.T) {
+	t.Parallel()
+	invalid := &dockerjob.InvalidError{Faults: field.ErrorList{field.Forbidden(field.NewPath("env").Index(1).Child("name"), "is set by the platform")}}
+	tests := map[string]struct {
+		err    error
+		status int
+		code   jobs.Code
+		want   string // in the message
+	}{
+		"no job":              {dockerjob.ErrNotFound, 404, jobs.NotFound, "no such job"},
+		"several":             {dockerjob.ErrAmbiguous, 409, jobs.Conflict, "use the id"},
+		"one already":         {dockerjob.ErrExists, 409, jobs.Conflict, "runs already"},
+		"too many":            {dockerjob.ErrTooMany, 429, jobs.TooMany, "too many jobs"},
+		"no image":            {dockerjob.ErrNoImage, 400, jobs.Invalid, "docker pull"},
+		"a start that failed": {fmt.Errorf("%w: no\nsuch file", dockerjob.ErrStart), 400, jobs.Invalid, "did not start: no; such file"},
+		"a bad image":         {fmt.Errorf("%w: stands in the way", dockerjob.ErrImage), 400, jobs.Invalid, "stands in the way"},
+		"a subject":           {dockerjob.ErrSubmitter, 403, jobs.Forbidden, "may not submit"},
+		"no Engine":           {fmt.Errorf("%w: dial /var/run/s3cret.sock", dockerjob.ErrEngine), 503, jobs.Unavailable, "the Docker Engine is unavailable"},
+		"no database":         {fmt.Errorf("%w: disk", dockerjob.ErrStore), 503, jobs.Unavailable, "the database is unavailable"},
+		"the end":             {dockerjob.ErrClosed, 503, jobs.Unavailable, "stopping"},
+		"interrupted":         {dockerjob.ErrInterrupted, 503, jobs.Unavailable, "ask again"},
+		"a deadline":          {context.DeadlineExceeded, 503, jobs.Unavailable, ""},
+		"faults":              {invalid, 400, jobs.Invalid, "is refused"},
+		"anything else":       {errors.New("s3cret"), 500, jobs.Failed, "the exchange's log says why"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := serve(t, &fake{err: tc.err}, nil)
+			status, text, f := d.ask(http.MethodPost, "/v1/jobs", spec)
+			if status != tc.status || f.Code != tc.code || !strings.Contains(f.Message, tc.want) || strings.Contains(text, "s3cret") {
+				t.Errorf("got %d %s", status, text)
+			}
+			if tc.err == error(invalid) && (len(f.Faults) != 1 || f.Faults[0] != jobs.Fault{Field: "env[1].name", Message: "is set by the platform"}) {
+				t.Errorf("faults %+v", f.Faults)
+			}
+		})
+	}
+}
+
+// TestAfterAStartNobodyIsToldThatThereIsNoJob: jobs that run are not known before containers and rows have been compared.
+func TestAfterAStartNobodyIsToldThatThereIsNoJob(t *testing.T) {
+	t.Parallel()
+	d := serve(t, &fake{err: dockerjob.ErrNotFound, ready: dockerjob.ErrEngine}, nil)
+	if status, _, f := d.ask(http.MethodGet, "/v1/jobs/0a1b2c3d4e5f/wait", ""); status != 503 || f.Code != jobs.Unavailable {
+		t.Errorf("got %d %+v", status, f)
+	}
+	empty := serve(t, &fake{ready: dockerjob.ErrEngine}, nil)
+	if status, _, _ := empty.ask(http.MethodGet, "/v1/jobs", ""); status != 503 {
+		t.Errorf("an empty list: %d", status)
+	}
+	some := serve(t, &fake{ready: dockerjob.ErrEngine, list: []dockerjob.Job{{ID: "0a1b2c3d4e5f", State: dockerjob.Running}}}, nil)
+	if status, text, _ := some.ask(http.MethodGet, "/v1/jobs", ""); status != 200 || !strings.Contains(text, "0a1b2c3d4e5f") {
+		t.Errorf("jobs that are known: %d %s", status, text)
+	}
+}
+
+// TestANameWithSlashesIsOne: it is escaped in the path.
+func TestANameWithSlashesIsOne(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	d := serve(t, f, nil)
+	if status, text, _ := d.ask(http.MethodPost, "/v1/jobs/w%2Fj%2Ft/stop", ""); status != 200 || f.stops() != me+" w/j/t" {
+		t.Errorf("got %d %s, stopped %q", status, text, f.stops())
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	t.Parallel()
+	d := serve(t, &fake{}, func(o *socket.Options) { o.Bounds = socket.Bounds{PerUser: 3, Total: 100} })
+	var open []net.Conn
+	for range 3 {
+		c, err := net.Dial("unix", d.path)
+		must(t, err)
+		open = append(open, c)
+	}
+	within(t, "the bound is reached", func() bool {
+		status, _, f := d.ask(http.MethodGet, "/v1/jobs", "")
+		return status == http.StatusTooManyRequests && f.Code == jobs.TooMany
+	})
+	for range 10 { // far over the bound they are closed without a word
+		c, err := net.Dial("unix", d.path)
+		must(t, err)
+		open = append(open, c)
+	}
+	within(t, "connections are closed unread", func() bool {
+		all, err := d.reg.Gather()
+		must(t, err)
+		for _, m := range all {
+			if m.GetName() == "lanyard_submit_connections_refused_total" {
+				return m.GetMetric()[0].GetCounter().GetValue() > 0
+			}
+		}
+		return false
+	})
+	for _, c := range open {
+		must(t, c.Close())
+	}
+	c := d.client()
+	within(t, "there is room again", func() bool {
+		resp, err := c.Get("http://x/v1/jobs")
+		if err != nil {
+			return false // far over the bound until the last of them is gone
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// TestStartsTakeTurns: no more than eight of one user's at once, and none is lost.
+func TestStartsTakeTurns(t *testing.T) {
+	t.Parallel()
+	const all = 40
+	var now, most, done atomic.Int32
+	gate := make(chan struct{})
+	d := serve(t, &fake{submit: func(context.Context, string, dockerjob.Spec) (dockerjob.Job, error) {
+		n := now.Add(1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		<-gate
+		now.Add(-1)
+		done.Add(1)
+		return dockerjob.Job{}, nil
+	}}, nil)
+	var wait sync.WaitGroup
+	for range all {
+		wait.Go(func() {
+			if status, text, _ := d.ask(http.MethodPost, "/v1/jobs", spec); status != http.StatusCreated {
+				t.Errorf("got %d %s", status, text)
+			}
+		})
+	}
+	within(t, "eight are being started", func() bool { return now.Load() == 8 })
+	for range all {
+		gate <- struct{}{}
+	}
+	wait.Wait()
+	if most.Load() != 8 || done.Load() != all {
+		t.Errorf("%d at once, %d in all", most.Load(), done.Load())
+	}
+}
+
+// TestNothingElseIsServed: no other path, no other method, and no desk without its parts.
+func TestNothingElseIsServed(t *testing.T) {
+	t.Parallel()
+	if _, err := socket.New(socket.Options{}); err == nil {
+		t.Error("a desk without anything is made")
+	}
+	d := serve(t, &fake{}, nil)
+	for _, ask := range [][2]string{{http.MethodDelete, "/v1/jobs"}, {http.MethodGet, "/admin/records/delegation"}, {http.MethodGet, "/v1/rows"}, {http.MethodPost, "/apis/auth/token"}} {
+		if status, text, _ := d.ask(ask[0], ask[1], ""); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d %s", ask, status, text)
+		}
+	}
+}
