@@ -44,10 +44,14 @@ func (p *parts) localTLS() *tls.Config {
 // tellCA writes the CA certificate beside the socket, for the users of the machine who verify tokens.
 func (p *parts) tellCA() error {
 	file := publicCA(p.cfg.Docker)
-	if err := os.WriteFile(file+".new", p.local.authority.CA(), 0o644); err != nil {
-		return fmt.Errorf("write the CA certificate: %w", err)
+	err := os.WriteFile(file+".new", p.local.authority.CA(), 0o644)
+	if err == nil {
+		err = os.Chmod(file+".new", 0o644) // the umask has had its say
 	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
 		return fmt.Errorf("write the CA certificate: %w", err)
 	}
 	return nil
