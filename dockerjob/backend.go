@@ -65,7 +65,7 @@ func New(o Options) (*Backend, error) {
 		o.Log = logr.Discard()
 	}
 	return &Backend{
-		engine: o.Engine, store: o.Store, s: s, metrics: o.Metrics, now: o.Clock, log: o.Log.WithName("dockerjob"), random: source(),
+		engine: o.Engine, store: o.Store, s: s, metrics: o.Metrics, now: o.Clock, log: o.Log, random: source(),
 		tasks: map[string]*task{}, ready: errNotYet,
 	}, nil
 }

@@ -34,6 +34,8 @@ type Settings struct {
 	MountPath string
 	// Audiences and Scopes are all that the jobs' tokens may name.
 	Audiences, Scopes []string
+	// SystemSubjects are the submitters in front of which "system:" may stand, as the exchange has them.
+	SystemSubjects []string
 	// Limits are the defaults and maxima of processor and memory.
 	Limits jobspec.Limits
 	// Pids is how many processes a container may have; 1024.

@@ -78,7 +78,7 @@ func (b *Backend) submit(ctx context.Context, subject string, spec Spec) (*task,
 	if faults := jobspec.Validate(spec, b.s.Limits); len(faults) > 0 {
 		return nil, &InvalidError{Faults: faults}
 	}
-	if subject == "" || (grant.Rules{}).Reserved(subject) {
+	if subject == "" || (grant.Rules{SystemSubjects: b.s.SystemSubjects}).Reserved(subject) {
 		return nil, ErrSubmitter
 	}
 	proof, t, err := b.enter(subject, spec)
