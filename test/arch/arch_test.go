@@ -12,7 +12,7 @@ import (
 // rules are all rules by name; testdata/NAME*.txtar plants a violation of each.
 func rules() map[string]func(*Tree) []string {
 	return map[string]func(*Tree) []string{
-		"aliases": Aliases, "arrows": Arrows, "exported-docs": ExportedDocs, "fuzz-seeds": FuzzSeeds, "inits": Inits,
+		"aliases": Aliases, "arrows": Arrows, "attacks": Attacks, "exported-docs": ExportedDocs, "fuzz-seeds": FuzzSeeds, "inits": Inits,
 		"machine": Machine, "metrics": Metrics, "names": Names, "package-docs": PackageDocs, "reasons": Reasons,
 		"sizes": Sizes, "sleeps": Sleeps,
 	}

@@ -80,6 +80,61 @@ func TestEveryAttackIsATest(t *testing.T) {
 	}
 }
 
+// attackX fails the test of an attack on the exchange unless the threat model gives its number this outcome, names the defences, and
+// names this very test. A policy is named as in a refusal.
+func attackX(t *testing.T, outcome string, defences ...string) {
+	t.Helper()
+	number := regexp.MustCompile(`^TestX0?([0-9]+)`).FindStringSubmatch(t.Name())
+	if number == nil {
+		t.Fatalf("%s has no number", t.Name())
+	}
+	content, err := os.ReadFile(threatModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| X` + number[1] + ` \| (.+) \| (.+) \| (.+) \| (.+) \|$`).FindStringSubmatch(string(content))
+	if row == nil {
+		t.Fatalf("X%s is not in %s", number[1], threatModel)
+	}
+	if !strings.Contains(row[2], outcome) {
+		t.Errorf("%s says of X%s %q, the test says %q", threatModel, number[1], row[2], outcome)
+	}
+	for _, d := range defences {
+		if !strings.Contains(row[3], strings.TrimPrefix(d, "policy ")) {
+			t.Errorf("%s says that X%s is answered by %q, the test by %q", threatModel, number[1], row[3], d)
+		}
+	}
+	if !strings.Contains(row[4], "`"+t.Name()+"`") {
+		t.Errorf("%s names %s for X%s, and not %s", threatModel, row[4], number[1], t.Name())
+	}
+}
+
+// TestEveryAttackOnTheExchangeIsATest: twenty-eight attacks, each with one test here.
+func TestEveryAttackOnTheExchangeIsATest(t *testing.T) {
+	t.Parallel()
+	found := map[string]int{}
+	files, err := filepath.Glob("x_*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test files: %v", err)
+	}
+	for _, file := range files {
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range tree.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "TestX") && calls(f.Body, "attackX") {
+				found[f.Name.Name[len("TestX"):][:2]]++
+			}
+		}
+	}
+	for n := 1; n <= 28; n++ {
+		if got := found[fmt.Sprintf("%02d", n)]; got != 1 {
+			t.Errorf("X%d has %d tests", n, got)
+		}
+	}
+}
+
 // attackTests are the numbers of the tests that call documented, sorted.
 func attackTests(t *testing.T) []string {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster"
+	"github.com/lanyard-k8s/lanyard/test/cluster/exchange"
 	"github.com/lanyard-k8s/lanyard/test/cluster/install"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 )
@@ -67,6 +68,13 @@ type world struct {
 	err     error
 	before  journal // what the untouched namespace answered before the installation
 	clients sync.Map
+
+	exchange struct { // for the attacks of the list X
+		once    sync.Once
+		err     error
+		program *exchange.Program
+		dir     string
+	}
 }
 
 var shared world
@@ -102,6 +110,9 @@ func (w *world) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var errs []error
+	if w.exchange.program != nil {
+		errs = append(errs, w.exchange.program.Stop(ctx))
+	}
 	if w.in != nil {
 		errs = append(errs, w.in.Stop(ctx))
 	}

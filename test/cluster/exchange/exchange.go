@@ -112,6 +112,13 @@ func (p *Program) Launch() error {
 	return err
 }
 
+// Command runs a subcommand with the program's configuration, and returns all that it has written.
+func (p *Program) Command(ctx context.Context, args ...string) (string, error) {
+	all := append(args, p.args[:2]...) // the configuration and the kubeconfig
+	out, err := exec.CommandContext(ctx, p.options.Binary, all...).CombinedOutput()
+	return string(out), err
+}
+
 // Start starts the process and waits until it is ready.
 func (p *Program) Start(ctx context.Context) error {
 	if err := p.Launch(); err != nil {
