@@ -116,7 +116,8 @@ spliced in.
 {{- if eq $v.sinks.store.driver "postgres" }}
 {{- $_ := set $sinks.store "dsnFile" (printf "/var/run/secrets/lanyard/store/%s" $v.sinks.store.dsnSecret.key) }}
 {{- else }}
-{{- $_ := set $sinks.store "path" "/var/lib/lanyard/store/events.db" }}
+{{- /* In a directory that the program makes: an emptyDir may be written to by anybody, and the program refuses such a one. */}}
+{{- $_ := set $sinks.store "path" "/var/lib/lanyard/store/records/events.db" }}
 {{- end }}
 {{- end }}
 {{- $_ := set $settings "sinks" $sinks }}
