@@ -84,6 +84,7 @@ type House struct {
 	options Options
 	images  []string // tar files that are loaded
 	volumes atomic.Int32
+	vouched atomic.Bool // the exchange vouches for people's work
 }
 
 // New plans a house.

@@ -37,6 +37,7 @@ publishers: [%s/%s]
 // Install installs a chart as its users do, and waits until everything of it is ready. values are YAML that is added to the
 // house's, and wins.
 func (h *House) Install(ctx context.Context, chart, values string, args ...string) error {
+	h.vouched.Store(false)
 	return h.release(ctx, "install", chart, values, append([]string{"--create-namespace"}, args...)...)
 }
 

@@ -76,9 +76,11 @@ func (h *House) MustCreate(t *testing.T, c kubernetes.Interface, namespace strin
 	return made
 }
 
-// MustSubmit submits a Job as a client, and deletes it when the test ends.
+// MustSubmit submits a Job as a client, and deletes it when the test ends. The first time it waits until the exchange vouches for
+// people's work (AwaitIdentity).
 func (h *House) MustSubmit(t *testing.T, c kubernetes.Interface, namespace string, job *batchv1.Job) *batchv1.Job {
 	t.Helper()
+	h.AwaitIdentity(t)
 	made, err := c.BatchV1().Jobs(namespace).Create(t.Context(), job, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("submitting job %s/%s: %v", namespace, job.Name, err)

@@ -38,15 +38,19 @@ func await(ctx context.Context, limit time.Duration, what string, f func(ctx con
 	defer cancel()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	var last error
 	for {
 		err := f(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err // one that the limit itself has cut off says nothing
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waited %s for %s; the last answer was: %w", limit, what, err)
+			return fmt.Errorf("waited %s for %s; the last answer was: %w", limit, what, last)
 		}
 	}
 }

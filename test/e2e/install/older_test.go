@@ -1,0 +1,122 @@
+//go:build unix
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lanyard-k8s/lanyard/test/cluster/nodes"
+	"github.com/lanyard-k8s/lanyard/test/cluster/program"
+)
+
+// older is an older state of the project: its chart, and the image that goes with it. Chart and image move together.
+type older struct {
+	commit, chart string
+	image         nodes.Archive
+}
+
+// tries is how many older states are tried until one can be built.
+const tries = 3
+
+// olderState finds the state before the last change of the chart. There is none where git or its history is missing, as in a source
+// archive or a shallow clone; the caller then upgrades to changed values.
+func olderState(t *testing.T) (older, error) {
+	t.Helper()
+	tree, err := program.Tree()
+	if err != nil {
+		return older{}, err
+	}
+	list, err := git(t.Context(), tree, "log", fmt.Sprintf("-%d", tries), "--format=%H", "--", "charts/lanyard")
+	if err != nil {
+		return older{}, err
+	}
+	var errs []error
+	for _, changed := range strings.Fields(list) {
+		commit, err := git(t.Context(), tree, "rev-parse", "--verify", changed+"^")
+		if err == nil {
+			var o older
+			if o, err = checkOut(t.Context(), tree, strings.TrimSpace(commit)); err == nil {
+				return o, nil
+			}
+		}
+		errs = append(errs, err)
+	}
+	return older{}, fmt.Errorf("no older state: %w", errors.Join(errs...))
+}
+
+// checkOut lays a commit's files into the cache, where they stay so that they are built once, and builds its image.
+func checkOut(ctx context.Context, tree, commit string) (older, error) {
+	cache, err := program.Cache()
+	if err != nil {
+		return older{}, err
+	}
+	dir := filepath.Join(cache, "older", commit)
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		partial, err := os.MkdirTemp(cache, "older-")
+		if err != nil {
+			return older{}, err
+		}
+		defer func() { _ = os.RemoveAll(partial) }() // it has another name by then
+		tar := filepath.Join(partial, "tree.tar")
+		if _, err := git(ctx, tree, "archive", "--output="+tar, commit); err != nil {
+			return older{}, err
+		}
+		if out, err := exec.CommandContext(ctx, "tar", "-x", "-f", tar, "-C", partial).CombinedOutput(); err != nil {
+			return older{}, fmt.Errorf("unpacking commit %s: %w: %s", commit, err, out)
+		}
+		if err := errors.Join(os.Remove(tar), forgetOthers(cache), os.Rename(partial, dir)); err != nil {
+			return older{}, err
+		}
+	}
+	image, err := buildOlder(ctx, dir, commit)
+	return older{commit: commit, chart: filepath.Join(dir, "charts", "lanyard"), image: image}, err
+}
+
+// forgetOthers keeps the cache from growing by a tree with every change of the chart.
+func forgetOthers(cache string) error {
+	return errors.Join(os.RemoveAll(filepath.Join(cache, "older")), os.MkdirAll(filepath.Join(cache, "older"), 0o755))
+}
+
+// buildOlder builds the released programs of a tree, and packs them.
+func buildOlder(ctx context.Context, dir, commit string) (nodes.Archive, error) {
+	makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))
+	if err != nil {
+		return nodes.Archive{}, err
+	}
+	line := regexp.MustCompile(`(?m)^PROGRAMS\s*:?=(.*)$`).FindSubmatch(makefile)
+	if line == nil {
+		return nodes.Archive{}, fmt.Errorf("the Makefile of commit %s names no programs", commit)
+	}
+	names := strings.Fields(string(line[1]))
+	var paths []string
+	for _, name := range names {
+		path, err := program.Build(ctx, os.Stderr, program.Source{
+			Name: name, Dir: dir, Package: "./cmd/" + name, Static: true, Trimpath: true, LinkFlags: "-s -w -buildid=",
+			Hint: "of an older commit: a minute after each change of the chart",
+		})
+		if err != nil {
+			return nodes.Archive{}, fmt.Errorf("building commit %s: %w", commit, err)
+		}
+		paths = append(paths, path)
+	}
+	return nodes.Image(ctx, "lanyard-k8s/lanyard", "older-"+commit[:12], "/"+names[0], paths...)
+}
+
+func git(ctx context.Context, tree string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", tree}, args...)...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
+	}
+	return string(out), nil
+}
