@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestNoLinkLeadsNowhere follows the relative links of every page in the tree.
+// TestNoLinkLeadsNowhere follows the relative links of every page in the tree, and the pages of docs that code, chart and pages name.
 func TestNoLinkLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	pages, links := 0, 0
@@ -21,22 +21,32 @@ func TestNoLinkLeadsNowhere(t *testing.T) {
 		if name := e.Name(); e.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "dist" || name == "testdata") {
 			return filepath.SkipDir
 		}
-		if filepath.Ext(path) != ".md" {
+		switch filepath.Ext(path) {
+		case ".md":
+			pages++
+		case ".go", ".yaml", ".tpl", ".txt", ".proto":
+		default:
 			return nil
 		}
-		pages++
 		text, err := os.ReadFile(path)
-		if err != nil {
+		if err != nil || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)\s]*)?\)`).FindAllStringSubmatch(prose(string(text)), -1) {
-			links++
-			target := path
-			if m[1] != "" {
-				target = filepath.Join(filepath.Dir(path), m[1])
+		if filepath.Ext(path) == ".md" {
+			for _, m := range regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)\s]*)?\)`).FindAllStringSubmatch(prose(string(text)), -1) {
+				links++
+				target := path
+				if m[1] != "" {
+					target = filepath.Join(filepath.Dir(path), m[1])
+				}
+				if !leads(target, m[2]) {
+					t.Errorf("%s: link %s%s leads nowhere", path, m[1], m[2])
+				}
 			}
-			if !leads(target, m[2]) {
-				t.Errorf("%s: link %s%s leads nowhere", path, m[1], m[2])
+		}
+		for _, m := range regexp.MustCompile(`\bdocs/((?:[a-z0-9-]+/)*[A-Za-z0-9-]+\.md)(#[a-z0-9_-]+)?`).FindAllStringSubmatch(string(text), -1) {
+			if !leads(filepath.Join(root, "docs", m[1]), m[2]) {
+				t.Errorf("%s names docs/%s%s, which is not there", path, m[1], m[2])
 			}
 		}
 		return nil
