@@ -36,6 +36,10 @@ func (b *Backend) labels(t *task) map[string]string {
 	return map[string]string{labelInstance: b.s.Instance, labelRow: t.row, labelImage: t.spec.Image, labelJob: t.spec.Names()}
 }
 
+// workerName and writerName name a job's containers.
+func workerName(id string) string { return "lanyard-" + id }
+func writerName(id string) string { return "lanyard-" + id + "-writer" }
+
 // writer is the container through which the proof is written: the job's own image, for there may be no other, without a
 // network, and never started.
 func (b *Backend) writer(t *task) client.ContainerCreateOptions {
@@ -43,6 +47,7 @@ func (b *Backend) writer(t *task) client.ContainerCreateOptions {
 	host.NetworkMode = "none"
 	host.Mounts = []mount.Mount{proofMount(t.volume, b.s.MountPath, false)}
 	return client.ContainerCreateOptions{
+		Name:       writerName(t.id),
 		Config:     &container.Config{Image: t.image.id, Labels: b.labels(t), NetworkDisabled: true},
 		HostConfig: host,
 	}
@@ -64,7 +69,7 @@ func (b *Backend) worker(t *task) client.ContainerCreateOptions {
 		host.MemorySwap = memory.Value() // no swap besides
 	}
 	return client.ContainerCreateOptions{
-		Name:       "lanyard-" + t.id,
+		Name:       workerName(t.id),
 		Config:     &container.Config{Image: t.image.id, Cmd: t.spec.Command, Env: b.environment(t), Labels: b.labels(t)},
 		HostConfig: host,
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
 // Engine speaks to a Docker Engine. It agrees on a version of the API at the first call, with every Engine since Docker 19.03.
@@ -217,6 +219,17 @@ type labelled struct {
 	runs bool
 }
 
+// ours says whether what bears our labels has the name, too, that we would have given it. Images made of a job's container inherit the
+// labels, and so does whatever is started from them; that is not ours to remove.
+func ours(row string, names []string, name func(id string) []string) bool {
+	if !delegation.ValidName(row) || !strings.HasPrefix(row, rowPrefix) {
+		return false
+	}
+	return slices.ContainsFunc(name(shortID(row)), func(n string) bool {
+		return slices.ContainsFunc(names, func(got string) bool { return strings.HasSuffix(got, n) })
+	})
+}
+
 // containers lists all containers of an instance, whether they run or not.
 func (e *Engine) containers(ctx context.Context, instance string) ([]labelled, error) {
 	got, err := e.c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelInstance+"="+instance)})
@@ -225,6 +238,9 @@ func (e *Engine) containers(ctx context.Context, instance string) ([]labelled, e
 	}
 	var all []labelled
 	for _, c := range got.Items {
+		if !ours(c.Labels[labelRow], c.Names, func(id string) []string { return []string{"/" + workerName(id), "/" + writerName(id)} }) {
+			continue
+		}
 		all = append(all, labelled{id: c.ID, row: c.Labels[labelRow], runs: c.State == container.StateRunning || c.State == container.StatePaused})
 	}
 	return all, nil
@@ -238,6 +254,9 @@ func (e *Engine) volumes(ctx context.Context, instance string) ([]labelled, erro
 	}
 	var all []labelled
 	for _, v := range got.Items {
+		if !strings.HasPrefix(v.Name, volumePrefix) || !ours(v.Labels[labelRow], []string{v.Name}, func(id string) []string { return []string{"-" + id} }) {
+			continue
+		}
 		all = append(all, labelled{id: v.Name, row: v.Labels[labelRow]})
 	}
 	return all, nil

@@ -2,6 +2,7 @@ package dockerjob_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -110,8 +111,8 @@ func TestTheEngineGoesAway(t *testing.T) {
 	}
 }
 
-// TestWhatACrashLeaves puts things onto the Engine that bear our labels, as a crash or somebody else would leave them. Labels give
-// nothing: all of it is removed, also what claims to belong to a job that runs.
+// TestWhatACrashLeaves puts things onto the Engine as a crash would leave them, or somebody who knows how. Labels give nothing: all of
+// it is removed, also what claims to belong to a job that runs. What merely inherited our labels, and has another name, is not ours.
 func TestWhatACrashLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, sharedEngine(t))
@@ -124,20 +125,25 @@ func TestWhatACrashLeaves(t *testing.T) {
 	labels := func(row string) map[string]string {
 		return map[string]string{"lanyard.dev/instance": r.settings.Instance, "lanyard.dev/row": row}
 	}
-	for _, row := range []string{name.Name, "docker-" + strings.Repeat("0", 48), "", "nonsense"} {
-		made, err := r.docker.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: docker.ProbeImage, Cmd: []string{"wait"}, Labels: labels(row)}})
-		if err == nil {
-			_, err = r.docker.ContainerStart(t.Context(), made.ID, client.ContainerStartOptions{})
-		}
-		if err != nil && !strings.Contains(err.Error(), "removal") && !strings.Contains(err.Error(), "No such container") {
-			t.Fatal(err) // it may be swept before it is started
-		}
+	crashed, another := delegation.DockerName("w", "job", "j/t", r.settings.Instance), delegation.DockerName("w", "job", "j/t", "2"+r.settings.Instance)
+	for container, row := range map[string]string{
+		"lanyard-" + j.ID + "-writer": name.Name, "lanyard-" + crashed[7:19]: crashed, "lanyard-" + another[7:19] + "-writer": another,
+	} {
+		r.container(container, labels(row))
 	}
-	left := docker.ProbeImage[:0] + "left-" + r.settings.Instance
-	if _, err := r.docker.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: left, Labels: labels("docker-" + strings.Repeat("1", 48))}); err != nil {
+	r.volume("task-workload-identity-w-j-t-"+crashed[7:19], labels(crashed))
+	r.eventually("what was left is gone", func() bool { return len(r.containers()) == 1 && len(r.volumes()) == 1 })
+	inherited := "inherited-" + r.settings.Instance
+	for i, row := range []string{name.Name, crashed, "", "nonsense", "docker-" + strings.Repeat("0", 48)} {
+		r.container(fmt.Sprint(inherited, i), labels(row))
+	}
+	r.volume(inherited, labels(crashed))
+	if err := r.Reconciled(); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("what was left is gone", func() bool { return len(r.containers()) == 1 && len(r.volumes()) == 1 })
+	if c, v := len(r.containers()), len(r.volumes()); c != 6 || v != 2 {
+		t.Errorf("%d containers and %d volumes are there, and nobody's but the job's are ours", c, v)
+	}
 	if got, err := r.Job(t.Context(), alice, j.ID); err != nil || got.State != dockerjob.Running {
 		t.Errorf("the real job is %+v, %v", got, err)
 	}
@@ -284,4 +290,23 @@ func TestTheDatabaseGoesAway(t *testing.T) {
 		t.Errorf("the proof gives %q", got)
 	}
 	r.nothingLeft()
+}
+
+// container starts a container that is not the backend's. It may be swept before it has started.
+func (r *rig) container(name string, labels map[string]string) {
+	r.t.Helper()
+	made, err := r.docker.ContainerCreate(r.t.Context(), client.ContainerCreateOptions{Name: name, Config: &container.Config{Image: docker.ProbeImage, Cmd: []string{"wait"}, Labels: labels}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.docker.ContainerStart(r.t.Context(), made.ID, client.ContainerStartOptions{}); err != nil && !strings.Contains(err.Error(), "removal") && !strings.Contains(err.Error(), "No such container") {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) volume(name string, labels map[string]string) {
+	r.t.Helper()
+	if _, err := r.docker.VolumeCreate(r.t.Context(), client.VolumeCreateOptions{Name: name, Labels: labels}); err != nil {
+		r.t.Fatal(err)
+	}
 }
