@@ -23,12 +23,12 @@ func (c *Cluster) startDNS(ctx context.Context) error {
 	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
 		return fmt.Errorf("writing the name server's objects: %w", err)
 	}
-	if out, err := c.Kubectl(ctx, "apply", "-f", path); err != nil {
-		return fmt.Errorf("making the name server: %w: %s", err, out)
+	if _, err := c.Kubectl(ctx, "apply", "-f", path); err != nil {
+		return fmt.Errorf("making the name server: %w", err)
 	}
-	if out, err := c.Kubectl(ctx, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=2m"); err != nil {
-		pods, _ := c.Kubectl(ctx, "-n", "kube-system", "describe", "pods")
-		return fmt.Errorf("waiting for the name server: %w: %s\n%s", err, out, pods)
+	if _, err := c.Kubectl(ctx, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=2m"); err != nil {
+		pods, _ := c.Kubectl(ctx, "-n", "kube-system", "get", "pods,events", "-o", "wide")
+		return fmt.Errorf("waiting for the name server: %w\n%s", err, pods)
 	}
 	return nil
 }

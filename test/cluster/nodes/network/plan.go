@@ -75,16 +75,19 @@ func (p Plan) DNSAddress() netip.Addr {
 // Clashes says whether this machine has an address in one of the plan's ranges already.
 func (p Plan) Clashes() bool {
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return true
-	}
+	return err != nil || Overlap([]netip.Prefix{p.Machines(), p.Pods(), p.Services()}, addresses)
+}
+
+// Overlap says whether one of the addresses is in one of the ranges, or in a network that is part of one or has one as its
+// part.
+func Overlap(ranges []netip.Prefix, addresses []net.Addr) bool {
 	for _, a := range addresses {
-		prefix, err := netip.ParsePrefix(a.String())
+		network, err := netip.ParsePrefix(a.String())
 		if err != nil {
 			continue
 		}
-		for _, ours := range []netip.Prefix{p.Machines(), p.Pods(), p.Services()} {
-			if ours.Overlaps(prefix.Masked()) && prefix.Bits() > 8 {
+		for _, r := range ranges {
+			if r.Overlaps(network.Masked()) {
 				return true
 			}
 		}
