@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
+	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/policy"
 )
 
 // envPodName is this replica's name in the lease; the host's name where it is not set.
@@ -33,7 +36,9 @@ func (p *parts) judgePods(context.Context) error {
 		}
 	}
 	if r.CAConfigMap != "" {
-		o.CA = &reconcile.CA{ConfigMap: r.CAConfigMap, Read: func() ([]byte, error) { return os.ReadFile(r.CAFile) }}
+		o.CA = &reconcile.CA{
+			ConfigMap: r.CAConfigMap, Namespaces: listed(r.Policies), Read: func() ([]byte, error) { return os.ReadFile(r.CAFile) },
+		}
 	}
 	judge, err := reconcile.New(o)
 	if err != nil {
@@ -41,6 +46,20 @@ func (p *parts) judgePods(context.Context) error {
 	}
 	p.task("reconciler", judge.Run)
 	return nil
+}
+
+// listed are the namespaces of the accounts on the list of publishers, whose pods get the certificate mounted beside the token.
+func listed(p policy.Settings) (namespaces []string) {
+	if p.PublisherAudience == "" {
+		return nil
+	}
+	for _, publisher := range p.Publishers {
+		if account, err := wire.ParseAccount(publisher); err == nil {
+			namespaces = append(namespaces, account.Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
 }
 
 func lease(namespace, name string) (*reconcile.Lease, error) {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,7 @@ func (r *Reconciler) keepCA(ctx context.Context) {
 		return
 	}
 	done := map[string]bool{}
-	for _, selector := range []string{wire.LabelJobs + "=" + wire.JobsManaged, wire.LabelPublishers + "=" + wire.PublishersEnabled} {
+	for _, selector := range r.options.CA.selectors() {
 		spaces, err := r.reads.spaces(ctx, selector)
 		if err != nil {
 			r.failed(err, "keeping the certificate in namespaces")
@@ -47,6 +48,15 @@ func (r *Reconciler) keepCA(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// selectors pick the namespaces whose pods need the certificate. A listed one that is not there is picked when it is.
+func (c *CA) selectors() []string {
+	all := []string{wire.LabelJobs + "=" + wire.JobsManaged, wire.LabelPublishers + "=" + wire.PublishersEnabled}
+	if len(c.Namespaces) > 0 {
+		all = append(all, corev1.LabelMetadataName+" in ("+strings.Join(c.Namespaces, ",")+")")
+	}
+	return all
 }
 
 // writeCA makes or mends one ConfigMap. Keys that others have put beside ours stay.
