@@ -4,6 +4,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -16,7 +17,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	r := newRig(t, "")
 	must(t, r.metrics.Observe(r.reg, exchange.Gauges{
 		Waiting: r.room.Taken, Ready: func() bool { return true }, StoreUp: func() bool { return true }, Down: func() bool { return false },
-		Cached: func() int { return 0 }, Keys: r.keeper.StatesNow,
+		Cached: func() int { return 0 }, Keys: r.keeper.StatesNow, KeyAge: r.keeper.Age, KeyEvery: time.Hour,
 	}))
 	problems, err := testutil.GatherAndLint(r.reg)
 	must(t, err)

@@ -51,7 +51,7 @@ func mayImport(k kind) []kind {
 	case show:
 		return []kind{desk, pure, words, notes, aid, sdk, trial}
 	case tool:
-		return []kind{desk, pure, words, notes, aid, door}
+		return []kind{desk, pure, words, notes, aid, sdk, door}
 	case trial:
 		return []kind{desk, pure, words, notes, aid, sdk, trial, show}
 	default:

@@ -25,21 +25,31 @@ func situations() map[string]situation {
 		"LanyardConnectorSocketReplaced":     {perPod("lanyard_connector_socket_replaced_total", "0x5 1x20"), perPod("lanyard_connector_socket_replaced_total", "1x20"), "10m"},
 		"LanyardConnectorCertificateExpires": {perPod("lanyard_connector_tls_cert_not_after_seconds", "600000x90"), perPod("lanyard_connector_tls_cert_not_after_seconds", "0x90"), "80m"},
 
-		"LanyardPoliciesDrift":              {series{`lanyard_exchange_policies{state="drift"}`: "1x20"}, series{`lanyard_exchange_policies{state="drift"}`: "0x20", `lanyard_exchange_policies{state="in_order"}`: "1x20"}, "1m"},
-		"LanyardPoliciesRollout":            {series{`lanyard_exchange_policies{state="rollout"}`: "1x60"}, series{`lanyard_exchange_policies{state="rollout"}`: "1x15 0x45"}, "50m"},
-		"LanyardExchangeStoreDown":          {perPod("lanyard_exchange_store_up", "0x20"), perPod("lanyard_exchange_store_up", "1x20"), "10m"},
-		"LanyardExchangeDown":               {series{`up{pod="lanyard-exchange-1"}`: "0x20"}, series{`up{pod="lanyard-exchange-1"}`: "1x20"}, "10m"},
-		"LanyardExchangeNotReady":           {perPod("lanyard_exchange_ready", "0x20"), perPod("lanyard_exchange_ready", "1x20"), "10m"},
-		"LanyardExchangeRefuses":            {asked("audience"), asked("row_pending"), "40m"},
-		"LanyardExchangeNobodyJudges":       {series{`lanyard_exchange_leader{pod="a"}`: "0x20", `lanyard_exchange_leader{pod="b"}`: "0x20"}, series{`lanyard_exchange_leader{pod="a"}`: "0x20", `lanyard_exchange_leader{pod="b"}`: "1x20"}, "10m"},
-		"LanyardExchangeClockSkew":          {perPod("lanyard_exchange_clock_skew_seconds", "-40x20"), perPod("lanyard_exchange_clock_skew_seconds", "-20x20"), "10m"},
-		"LanyardExchangeKeyMissing":         {series{`lanyard_exchange_signing_keys{state="active"}`: "0x20"}, series{`lanyard_exchange_signing_keys{state="active"}`: "1x20"}, "10m"},
-		"LanyardExchangeKeyAges":            {series{`lanyard_exchange_key_rotations_total{outcome="failed"}`: "0+1x130"}, series{`lanyard_exchange_key_rotations_total{outcome="done"}`: "0+1x130"}, "120m"},
-		"LanyardExchangeCertificateExpires": {perPod("lanyard_exchange_tls_cert_not_after_seconds", "600000x90"), perPod("lanyard_exchange_tls_cert_not_after_seconds", "700000x90"), "80m"},
+		"LanyardPoliciesDrift":               {series{`lanyard_exchange_policies{state="drift"}`: "1x20"}, series{`lanyard_exchange_policies{state="drift"}`: "0x20", `lanyard_exchange_policies{state="in_order"}`: "1x20"}, "1m"},
+		"LanyardPoliciesRollout":             {series{`lanyard_exchange_policies{state="rollout"}`: "1x60"}, series{`lanyard_exchange_policies{state="rollout"}`: "1x15 0x45"}, "50m"},
+		"LanyardExchangeStoreDown":           {perPod("lanyard_exchange_store_up", "0x20"), perPod("lanyard_exchange_store_up", "1x20"), "10m"},
+		"LanyardExchangeDown":                {series{`up{pod="lanyard-exchange-1"}`: "0x20"}, series{`up{pod="lanyard-exchange-1"}`: "1x20"}, "10m"},
+		"LanyardExchangeNotReady":            {perPod("lanyard_exchange_ready", "0x20"), perPod("lanyard_exchange_ready", "1x20"), "10m"},
+		"LanyardExchangeRefuses":             {asked("audience"), asked("row_pending"), "40m"},
+		"LanyardExchangeNobodyJudges":        {series{`lanyard_exchange_leader{pod="a"}`: "0x20", `lanyard_exchange_leader{pod="b"}`: "0x20"}, series{`lanyard_exchange_leader{pod="a"}`: "0x20", `lanyard_exchange_leader{pod="b"}`: "1x20"}, "10m"},
+		"LanyardExchangeClockSkew":           {perPod("lanyard_exchange_clock_skew_seconds", "-40x20"), perPod("lanyard_exchange_clock_skew_seconds", "-20x20"), "10m"},
+		"LanyardExchangeKeyMissing":          {series{`lanyard_exchange_signing_keys{state="active"}`: "0x20"}, series{`lanyard_exchange_signing_keys{state="active"}`: "1x20"}, "10m"},
+		"LanyardExchangeKeyAges":             {series{`lanyard_exchange_key_rotations_total{outcome="failed"}`: "0+1x130"}, series{`lanyard_exchange_key_rotations_total{outcome="done"}`: "0+1x130"}, "120m"},
+		"LanyardExchangeKeyOld":              {aged("2700000"), aged("2600000"), "80m"},
+		"LanyardExchangeOrphanedSubmissions": {perPod("lanyard_exchange_orphaned_submissions", "1x30"), perPod("lanyard_exchange_orphaned_submissions", "0x30"), "20m"},
+		"LanyardExchangeCertificateExpires":  {perPod("lanyard_exchange_tls_cert_not_after_seconds", "600000x90"), perPod("lanyard_exchange_tls_cert_not_after_seconds", "700000x90"), "80m"},
 	}
 }
 
 func perPod(metric, values string) series { return series{metric + `{pod="c",namespace="l"}`: values} }
+
+// aged is a key that has signed for so many seconds, of which the rules give it thirty days.
+func aged(seconds string) series {
+	return series{
+		`lanyard_exchange_signing_key_age_seconds{pod="c",namespace="l"}`:       seconds + "x90",
+		`lanyard_exchange_key_rotation_interval_seconds{pod="c",namespace="l"}`: "2592000x90",
+	}
+}
 
 func rejected(why string) series {
 	return series{`apiserver_admission_webhook_rejection_count{name="job.mutate.lanyard.dev",error_type="` + why + `"}`: "0+1x20"}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -39,5 +40,6 @@ func exchangeMetrics(reg prometheus.Registerer) error {
 	_, err = reconcile.NewMetrics(reg)
 	return errors.Join(err, m.Observe(reg, exchange.Gauges{
 		Waiting: none, Cached: none, Down: yes, Ready: yes, StoreUp: yes, Keys: func() map[mint.State]int { return nil },
+		KeyAge: func() time.Duration { return 0 },
 	}))
 }

@@ -32,6 +32,9 @@ func exchangeReasons(root string) ([]byte, error) {
 			"of refused ones.", "exchange/provenance/reason.go", []string{"reason", "meaning", "outcome", "what to do"}, verdicts()},
 		{"Why a row or a submission has ended", "The label `reason` of `lanyard_exchange_ended_total`, and the reason that records keep.",
 			"delegation/reason.go", []string{"reason", "meaning", "what to do"}, endings()},
+		{"Why a service lets a request not pass", "What `principal.ReasonOf` says of an error of `client/principal`, for the metrics and logs of services that use it. The exchange's own door for " +
+			"gateways counts by the same words under the label `outcome` of `lanyard_exchange_callouts_total`, and by `allowed`, `row_ended`, `row_unknown`, `identity` and `store_unavailable` besides.",
+			"client/principal/verify.go", []string{"reason", "meaning", "what to do"}, refusals()},
 	} {
 		if err := t.write(&b, root); err != nil {
 			return nil, err

@@ -89,7 +89,9 @@ func constantComments(file, typeName string) (map[string]string, error) {
 			if doc == "" && strings.Contains(named.FindString(last), " and "+s.Names[0].Name+":") {
 				doc = last
 			}
-			last = doc
+			if last = doc; doc == "" {
+				doc = s.Comment.Text() // at the end of the line
+			}
 			found[text] = sentence(named.ReplaceAllString(doc, ""))
 		}
 		return true
