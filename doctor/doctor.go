@@ -48,6 +48,7 @@ const (
 	CheckEndpoints    Check = "webhook_endpoints"
 	CheckPolicies     Check = "policies"
 	CheckNamespaces   Check = "namespaces"
+	CheckCA           Check = "ca_certificate"
 	CheckAdmins       Check = "platform_admins"
 	CheckGuardEditors Check = "guard_editors"
 	CheckTokens       Check = "token_requests"
@@ -88,6 +89,7 @@ func examinations() []examination {
 		{CheckEndpoints, []Source{SourceWebhooks, SourceEndpoints}, "the webhook has ready endpoints", examineEndpoints},
 		{CheckPolicies, []Source{SourcePolicies}, "every policy and binding is in force as it must be", examinePolicies},
 		{CheckNamespaces, []Source{SourceNamespaces}, "labels and lists of namespaces agree", examineNamespaces},
+		{CheckCA, []Source{SourceNamespaces, SourceRBAC, SourceSettings, SourceCA}, "every managed namespace has the CA certificate that its jobs trust", examineCA},
 		{CheckAdmins, []Source{SourceRBAC}, "nobody but cluster admins is a platform admin", examineAdmins},
 		{CheckGuardEditors, []Source{SourceRBAC}, "nobody unexpected may change webhook configurations or policies", examineGuardEditors},
 		{CheckTokens, []Source{SourceRBAC, SourceNamespaces}, "nobody unexpected may request tokens of service accounts", examineTokenRequests},
@@ -95,7 +97,7 @@ func examinations() []examination {
 		{CheckOwnAccounts, []Source{SourceRBAC}, "Lanyard's own accounts hold nothing that they should not", examineOwnAccounts},
 		{CheckAudiences, []Source{SourcePods, SourceNamespaces, SourceSettings}, "no pod projects a protected audience without being entitled to it", examineAudiences},
 		{CheckInjection, []Source{SourcePods, SourceNamespaces}, "every pod that is entitled to a token carries it", examineInjection},
-		{CheckStamps, []Source{SourceJobs, SourceNamespaces}, "every job in a managed namespace bears its creator's stamp", examineStamps},
+		{CheckStamps, []Source{SourceJobs, SourceNamespaces}, "everything in managed namespaces that acts for somebody bears its creator's stamp", examineStamps},
 	}
 }
 

@@ -39,7 +39,7 @@ func TestUnreadSources(t *testing.T) {
 	t.Parallel()
 	for _, source := range []Source{
 		SourceVersion, SourceSettings, SourceWebhooks, SourceSecrets, SourceIssuance, SourceEndpoints, SourcePolicies,
-		SourceNamespaces, SourceRBAC, SourcePods, SourceJobs,
+		SourceNamespaces, SourceRBAC, SourcePods, SourceJobs, SourceCA,
 	} {
 		t.Run(string(source), func(t *testing.T) {
 			t.Parallel()

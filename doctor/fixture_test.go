@@ -14,7 +14,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,6 +45,7 @@ func healthy(t *testing.T) Snapshot {
 				},
 				Job: &mutate.JobRules{
 					Token: mutate.Token{Audience: wire.DefaultJobAudience}, Kinds: []mutate.GroupKind{{Group: "batch", Kind: "Job"}},
+					CAConfigMap: "lanyard-ca",
 				},
 			},
 			Stamped: []string{"batch/jobs", "batch/cronjobs"},
@@ -65,7 +65,8 @@ func healthy(t *testing.T) Snapshot {
 			publisherPod("gpu", "monitor"),
 			pod("monitors", "listed", wire.VolumePublisher, wire.DefaultPublisherAudience, nil),
 		},
-		Jobs: []batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train", Annotations: map[string]string{wire.AnnotationCreatedBy: "alice"}}}},
+		Work: []Work{{Resource: "batch/jobs", Namespace: "ml", Name: "train", Stamped: true}},
+		CA:   map[string]bool{"ml": true},
 	}
 	s.Pods[2].Spec.ServiceAccountName = "gpu"
 	s.Mutating, s.Validating = configurations(ca)

@@ -13,7 +13,7 @@ import (
 
 func examineNamespaces(s Snapshot) []Finding {
 	var found []Finding
-	bound := s.boundNamespaces()
+	bound := s.boundTo(wire.AccountSocketConnector)
 	for _, ns := range s.Namespaces {
 		for _, l := range servingLabels() {
 			if f := s.namespaceLabel(ns, l, bound); f != nil {
@@ -48,29 +48,33 @@ func (s Snapshot) namespaceLabel(ns corev1.Namespace, l servingLabel, bound []st
 	case s.excluded(ns.Name):
 		f.Message = fmt.Sprintf("labelled %s=%s, but excluded from every entry of the webhook: the label has no effect", l.label, l.value)
 		f.Advice = "remove the label, or take the namespace off the excluded ones"
-	case len(bound) > 0 && !slices.Contains(bound, ns.Name):
-		f.Message = fmt.Sprintf("labelled %s=%s (%s), but no RoleBinding lets Lanyard's own accounts look into it: it is outside the chart's lists", l.label, l.value, l.means)
-		f.Advice = "add it to the chart's list (jobs.namespaces or publishers), or remove the label"
+	case l.label == wire.LabelPublishers && len(bound) > 0 && !slices.Contains(bound, ns.Name):
+		f.Message = fmt.Sprintf("labelled %s=%s (%s), but no RoleBinding lets the nodes' connectors watch its pods: it is outside the chart's lists, and tokens from there are reviewed every few seconds", l.label, l.value, l.means)
+		f.Advice = "put a service account of it on the chart's list publishers, or remove the label"
 	default:
 		return nil
 	}
 	return f
 }
 
-// boundNamespaces are the namespaces outside the release's own in which a RoleBinding names an account of the release; the
-// chart makes one in every namespace on its lists. None at all means that the chart binds cluster-wide, or that bindings
-// could not be read: then nothing follows from a missing one.
-func (s Snapshot) boundNamespaces() []string {
+// boundTo are the namespaces outside the release's own in which a RoleBinding names an account of the release; the chart makes
+// one for a program in every namespace on the list that is about it. None at all means that there is no such program, that it is
+// bound in the whole cluster, or that bindings could not be read: then nothing follows from a missing one.
+func (s Snapshot) boundTo(account string) []string {
 	var names []string
 	for _, b := range s.RoleBindings {
-		own := slices.ContainsFunc(b.Subjects, func(sub rbacv1.Subject) bool {
-			return sub.Kind == rbacv1.ServiceAccountKind && s.Release != "" && sub.Namespace == s.Release
-		})
-		if own && b.Namespace != s.Release && b.Namespace != "kube-system" {
+		if b.Namespace != s.Release && b.Namespace != "kube-system" && slices.ContainsFunc(b.Subjects, s.isOwn(account)) {
 			names = append(names, b.Namespace)
 		}
 	}
 	return names
+}
+
+// isOwn says whether a subject is that account of the release.
+func (s Snapshot) isOwn(account string) func(rbacv1.Subject) bool {
+	return func(sub rbacv1.Subject) bool {
+		return sub.Kind == rbacv1.ServiceAccountKind && s.Release != "" && sub.Namespace == s.Release && sub.Name == account
+	}
 }
 
 // listedNamespaces looks for publishers on the list whose namespace does not exist.

@@ -143,21 +143,21 @@ func hasVolume(pod corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 }
 
-// examineStamps looks for jobs in managed namespaces that nobody can be held to have submitted.
+// examineStamps looks for work in managed namespaces that nobody can be held to have submitted.
 func examineStamps(s Snapshot) []Finding {
 	managed := s.managed()
 	unstamped := map[string][]string{}
-	for _, job := range s.Jobs {
-		if managed[job.Namespace] && job.Annotations[wire.AnnotationCreatedBy] == "" && job.Status.CompletionTime == nil {
-			unstamped[job.Namespace] = append(unstamped[job.Namespace], job.Name)
+	for _, w := range s.Work {
+		if managed[w.Namespace] && !w.Stamped && !w.Ended {
+			unstamped[w.Namespace] = append(unstamped[w.Namespace], w.Resource+" "+w.Name)
 		}
 	}
 	var found []Finding
 	for namespace, names := range unstamped {
 		found = append(found, Finding{
 			Severity: Warn, Subject: "Namespace/" + namespace,
-			Message: fmt.Sprintf("jobs without a creator's stamp, %d in all: %s. They were created before the namespace was labelled, and act for nobody", len(names), few(names)),
-			Advice:  "delete and create them again as the person who submits them",
+			Message: fmt.Sprintf("work without a creator's stamp, %d in all: %s. It was created before the namespace was labelled, and acts for nobody", len(names), few(names)),
+			Advice:  "delete and create it again as the person who submits it",
 		})
 	}
 	return found

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,7 +29,8 @@ const (
 	SourceNamespaces Source = "the namespaces"
 	SourceRBAC       Source = "roles and their bindings"
 	SourcePods       Source = "the pods"
-	SourceJobs       Source = "the jobs"
+	SourceJobs       Source = "the jobs of every kind"
+	SourceCA         Source = "the CA certificate's ConfigMaps"
 )
 
 // Name is what Lanyard's webhook configurations, both of them, are called.
@@ -64,7 +64,18 @@ type Snapshot struct {
 	RoleBindings        []rbacv1.RoleBinding
 
 	Pods []corev1.Pod
-	Jobs []batchv1.Job
+	Work []Work
+	// CA tells of each managed namespace whether the ConfigMap with the CA certificate is there.
+	CA map[string]bool
+}
+
+// Work is an object of a resource that bears the creator's stamp, in a managed namespace: a job of any kind, or a parent of jobs.
+type Work struct {
+	Resource  string // "group/resource"
+	Namespace string
+	Name      string
+	Stamped   bool
+	Ended     bool // it makes no more pods
 }
 
 // Settings are what the installation was told to do, from the webhook's configuration. Excluded are namespaces that no

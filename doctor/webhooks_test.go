@@ -88,7 +88,7 @@ func TestWebhookFaults(t *testing.T) {
 			func(s *Snapshot) {
 				s.Mutating.Webhooks, s.Validating.Webhooks = nil, nil
 				s.Settings.Rules = mutate.Rules{}
-				s.Namespaces, s.Pods, s.Jobs = nil, nil, nil
+				s.Namespaces, s.Pods, s.Work = nil, nil, nil
 			},
 			CheckEndpoints, Warn, "", "not examined",
 		},

@@ -1,10 +1,11 @@
 package doctor
 
 import (
+	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
@@ -22,9 +23,37 @@ func TestWorkloadFaults(t *testing.T) {
 			func(s *Snapshot) { s.Namespaces[0].Labels[wire.LabelJobs] = wire.JobsManaged },
 			CheckNamespaces, Warn, "Namespace/kube-system", "excluded",
 		},
-		"a managed namespace outside the chart's lists": {
-			func(s *Snapshot) { s.bindIn("gpu", "lanyard-exchange", account(release, "lanyard-connector")) },
-			CheckNamespaces, Warn, "Namespace/ml", "no RoleBinding",
+		"a publishers' namespace outside the chart's lists": {
+			func(s *Snapshot) {
+				s.bindIn("monitors", "lanyard-connector-pods", account(release, "lanyard-connector"))
+			},
+			CheckNamespaces, Warn, "Namespace/gpu", "no RoleBinding lets the nodes' connectors",
+		},
+		"a managed namespace in which nobody keeps the CA certificate": {
+			func(s *Snapshot) { s.CA["ml"] = false },
+			CheckCA, Warn, "Namespace/ml", "no RoleBinding lets the exchange keep ConfigMap lanyard-ca here, and it is not there",
+		},
+		"a managed namespace that the exchange was let into by no list": {
+			func(s *Snapshot) {
+				s.ClusterRoles = append(s.ClusterRoles, clusterRole("lanyard-exchange-ca"))
+				s.bindIn("other", "lanyard-exchange-ca", account(release, "lanyard-exchange"))
+			},
+			CheckCA, Warn, "Namespace/ml", "no RoleBinding lets the exchange keep ConfigMap lanyard-ca here: it is outside the chart's lists",
+		},
+		"a binding of another program's is none of the exchange's": {
+			func(s *Snapshot) {
+				s.CA["ml"] = false
+				s.bindIn("ml", "lanyard-test", account(release, "lanyard-test"))
+				s.bindIn("ml", "lanyard-exchange-ca", account("elsewhere", "lanyard-exchange"))
+			},
+			CheckCA, Warn, "Namespace/ml", "no RoleBinding lets the exchange",
+		},
+		"an exchange that has not made the ConfigMap": {
+			func(s *Snapshot) {
+				s.CA["ml"] = false
+				s.bindIn("ml", "lanyard-exchange-ca", account(release, "lanyard-exchange"))
+			},
+			CheckCA, Warn, "Namespace/ml", "the exchange has not made ConfigMap lanyard-ca yet",
 		},
 		"a listed publisher without its namespace": {
 			func(s *Snapshot) {
@@ -68,8 +97,14 @@ func TestWorkloadFaults(t *testing.T) {
 			CheckInjection, Warn, "role job", "ml/bare",
 		},
 		"a job without a stamp": {
-			func(s *Snapshot) { s.Jobs[0].Annotations = nil },
-			CheckStamps, Warn, "Namespace/ml", "train",
+			func(s *Snapshot) { s.Work[0].Stamped = false },
+			CheckStamps, Warn, "Namespace/ml", "batch/jobs train",
+		},
+		"a job of another kind without a stamp": {
+			func(s *Snapshot) {
+				s.Work = append(s.Work, Work{Resource: "kubeflow.org/pytorchjobs", Namespace: "ml", Name: "tune"}, Work{Resource: "batch/cronjobs", Namespace: "ml", Name: "nightly"})
+			},
+			CheckStamps, Warn, "Namespace/ml", "2 in all: batch/cronjobs nightly, kubeflow.org/pytorchjobs tune",
 		},
 		"many pods are counted, ten are named": {
 			func(s *Snapshot) {
@@ -100,17 +135,20 @@ func TestWorkloadsThatAreFine(t *testing.T) {
 		"a Deployment's pod":             add(pod("ml", "web", "other", "", &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: new(true)})),
 		"one of Lanyard's own pods":      add(pod(release, "connector", "mine", wire.DefaultPublisherAudience, nil)),
 		"a role label without the right": func(s *Snapshot) { p := publisherPod("plain", "x"); p.Spec.Volumes = nil; s.Pods = append(s.Pods, p) },
-		"an old job that is done": func(s *Snapshot) {
-			s.Jobs[0].Annotations = nil
-			s.Jobs[0].Status.CompletionTime = &metav1.Time{Time: now.Add(-time.Hour)}
+		"an old job that is done":        func(s *Snapshot) { s.Work[0].Stamped, s.Work[0].Ended = false, true },
+		"somebody else hands out the CA": func(s *Snapshot) { s.RoleBindings = nil },
+		"no exchange, no CA": func(s *Snapshot) {
+			s.CA["ml"] = false
+			s.ClusterRoleBindings = slices.DeleteFunc(s.ClusterRoleBindings, func(b rbacv1.ClusterRoleBinding) bool { return b.Name == "lanyard-exchange" })
 		},
 		"an account entitled on its own": func(s *Snapshot) {
 			s.Settings.Entitled = []string{"plain/default"}
 			add(pod("plain", "x", "mine", wire.DefaultPublisherAudience, nil))(s)
 		},
-		"all bound namespaces are listed": func(s *Snapshot) {
-			s.bindIn("gpu", "lanyard-exchange", account(release, "x"))
-			s.bindIn("ml", "lanyard-exchange", account(release, "x"))
+		"all namespaces are bound": func(s *Snapshot) {
+			s.ClusterRoles = append(s.ClusterRoles, clusterRole("lanyard-exchange-ca"))
+			s.bindIn("gpu", "lanyard-connector-pods", account(release, "lanyard-connector"))
+			s.bindIn("ml", "lanyard-exchange-ca", account(release, "lanyard-exchange"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

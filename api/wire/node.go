@@ -11,6 +11,7 @@ const ExtraNodeName = "authentication.kubernetes.io/node-name"
 const (
 	AccountSocketConnector     = "lanyard-connector"
 	AccountDeploymentConnector = "lanyard-connector-deployment"
+	AccountExchange            = "lanyard-exchange"
 )
 
 // Node conditions that a connector writes. The type is the name of the check; the reason says whose the condition is: one

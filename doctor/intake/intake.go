@@ -61,6 +61,8 @@ func Take(ctx context.Context, c Cluster, o Options, now time.Time) (doctor.Snap
 	t.namespaces(ctx)
 	t.access(ctx)
 	t.workloads(ctx)
+	t.work(ctx)
+	t.certificateAuthority(ctx)
 	if err := ctx.Err(); err != nil {
 		return t.snapshot, fmt.Errorf("reading the cluster: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +24,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/doctor"
+	"github.com/lanyard-k8s/lanyard/mutate"
 	"github.com/lanyard-k8s/lanyard/policy"
 )
 
@@ -52,8 +53,7 @@ func objects() []runtime.Object {
 		}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml", Labels: map[string]string{wire.LabelJobs: wire.JobsManaged}}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "plain"}},
-		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train"}},
-		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "plain", Name: "other"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "ca"}, Data: map[string]string{"ca.crt": marked}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p"}},
 	}
 }
@@ -63,15 +63,37 @@ func load(raw []byte) (Configured, error) {
 	if string(raw) != "good" {
 		return Configured{}, errors.New("not the webhook's")
 	}
-	return Configured{Policies: policy.Settings{Mode: policy.Enforce, PublisherAudience: "publishers"}}, nil
+	return Configured{
+		Settings: doctor.Settings{
+			Rules:   mutate.Rules{Job: &mutate.JobRules{CAConfigMap: "ca"}},
+			Stamped: []string{"batch/jobs", "batch/cronjobs", "example.com/trainers", "not.installed/things"},
+		},
+		Policies: policy.Settings{Mode: policy.Enforce, PublisherAudience: "publishers"},
+	}, nil
 }
 
 // cluster is a fake one of the given version.
 func cluster(minor string) (Cluster, *kubefake.Clientset) {
 	kube := kubefake.NewClientset(objects()...)
 	kube.Discovery().(*fake.FakeDiscovery).FakedServerVersion = &version.Info{Major: "1", Minor: minor}
+	kube.Resources = []*metav1.APIResourceList{
+		{GroupVersion: "batch/v1", APIResources: []metav1.APIResource{{Name: "jobs"}, {Name: "cronjobs"}}},
+		{GroupVersion: "example.com/v2", APIResources: []metav1.APIResource{{Name: "helpers"}}},
+		{GroupVersion: "example.com/v1beta1", APIResources: []metav1.APIResource{{Name: "trainers"}}},
+	}
 	certificates := schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
-	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{certificates: "CertificateList"},
+	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		certificates: "CertificateList",
+		{Group: "batch", Version: "v1", Resource: "jobs"}:                "JobList",
+		{Group: "batch", Version: "v1", Resource: "cronjobs"}:            "CronJobList",
+		{Group: "example.com", Version: "v1beta1", Resource: "trainers"}: "TrainerList",
+	},
+		work("batch/v1", "Job", "ml", "train", "", nil),
+		work("batch/v1", "Job", "ml", "stamped", "alice", nil),
+		work("batch/v1", "Job", "ml", "done", "", map[string]any{"completionTime": "2026-11-30T11:00:00Z"}),
+		work("batch/v1", "Job", "plain", "other", "", nil),
+		work("example.com/v1beta1", "Trainer", "ml", "tune", "", map[string]any{"conditions": []any{map[string]any{"type": "Succeeded", "status": "False"}}}),
+		work("example.com/v1beta1", "Trainer", "ml", "tuned", "", map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": map[string]any{"namespace": "release", "name": "webhook"},
 			"status": map[string]any{
@@ -80,6 +102,20 @@ func cluster(minor string) (Cluster, *kubefake.Clientset) {
 			},
 		}})
 	return Cluster{Kube: kube, Dynamic: dynamic}, kube
+}
+
+// work is an object that should bear a stamp.
+func work(apiVersion, kind, namespace, name, creator string, status map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{"secret": marked},
+	}}
+	if creator != "" {
+		o.SetAnnotations(map[string]string{wire.AnnotationCreatedBy: creator})
+	}
+	if status != nil {
+		o.Object["status"] = status
+	}
+	return o
 }
 
 func TestTake(t *testing.T) {
@@ -93,19 +129,30 @@ func TestTake(t *testing.T) {
 		t.Errorf("unread: %v", s.Unread)
 	}
 	for what, ok := range map[string]bool{
-		"version":                         s.Major == 1 && s.Minor == 32,
-		"release from the entries":        s.Release == "release",
-		"excluded from the entries":       slices.Equal(s.Settings.Excluded, []string{"kube-system", "quiet"}),
-		"the Secret was found":            s.Serving.Found && len(s.Serving.Chain) == 0,
-		"cert-manager's word":             len(s.Issued) == 1 && s.Issued[0].Ready && s.Issued[0].Expires.Year() == 2027,
-		"jobs of managed namespaces only": len(s.Jobs) == 1 && s.Jobs[0].Name == "train",
-		"pods":                            len(s.Pods) == 1,
-		"expected policies":               len(s.ExpectedPolicies) > 0 && len(s.ExpectedPolicies) == len(s.ExpectedBindings),
-		"the connector's fence":           fenced(s, "system:serviceaccount:release:lanyard-connector"),
+		"version":                   s.Major == 1 && s.Minor == 32,
+		"release from the entries":  s.Release == "release",
+		"excluded from the entries": slices.Equal(s.Settings.Excluded, []string{"kube-system", "quiet"}),
+		"the Secret was found":      s.Serving.Found && len(s.Serving.Chain) == 0,
+		"cert-manager's word":       len(s.Issued) == 1 && s.Issued[0].Ready && s.Issued[0].Expires.Year() == 2027,
+		"the CA's ConfigMap":        len(s.CA) == 1 && s.CA["ml"],
+		"pods":                      len(s.Pods) == 1,
+		"expected policies":         len(s.ExpectedPolicies) > 0 && len(s.ExpectedPolicies) == len(s.ExpectedBindings),
+		"the connector's fence":     fenced(s, "system:serviceaccount:release:lanyard-connector"),
 	} {
 		if !ok {
 			t.Errorf("%s: not as expected", what)
 		}
+	}
+	want := []doctor.Work{
+		{Resource: "batch/jobs", Namespace: "ml", Name: "done", Ended: true},
+		{Resource: "batch/jobs", Namespace: "ml", Name: "stamped", Stamped: true},
+		{Resource: "batch/jobs", Namespace: "ml", Name: "train"},
+		{Resource: "example.com/trainers", Namespace: "ml", Name: "tune"},
+		{Resource: "example.com/trainers", Namespace: "ml", Name: "tuned", Ended: true},
+	}
+	slices.SortFunc(s.Work, func(a, b doctor.Work) int { return strings.Compare(a.Resource+a.Name, b.Resource+b.Name) })
+	if diff := cmp.Diff(want, s.Work); diff != "" {
+		t.Errorf("work of managed namespaces (-want +got):\n%s", diff)
 	}
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -147,7 +194,6 @@ func TestTakeWithoutRights(t *testing.T) {
 		"roles":                             doctor.SourceRBAC,
 		"rolebindings":                      doctor.SourceRBAC,
 		"pods":                              doctor.SourcePods,
-		"jobs":                              doctor.SourceJobs,
 	} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
@@ -156,6 +202,31 @@ func TestTakeWithoutRights(t *testing.T) {
 				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
 			})
 			s, err := Take(t.Context(), c, Options{Release: "release", Load: load}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := s.Unread[want]; !strings.HasPrefix(why, "not allowed: ") || len(s.Unread) != 1 {
+				t.Errorf("unread = %v, want %q alone, as not allowed", s.Unread, want)
+			}
+		})
+	}
+}
+
+// TestTakeWithoutRightsToWork forbids one kind of job, and the CA's ConfigMaps alone.
+func TestTakeWithoutRightsToWork(t *testing.T) {
+	t.Parallel()
+	forbid := func(resource string) clienttesting.ReactionFunc {
+		return func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return a.GetNamespace() == "ml", nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
+		}
+	}
+	for resource, want := range map[string]doctor.Source{"jobs": doctor.SourceJobs, "trainers": doctor.SourceJobs, "configmaps": doctor.SourceCA} {
+		t.Run(resource, func(t *testing.T) {
+			t.Parallel()
+			c, kube := cluster("37")
+			kube.PrependReactor("*", resource, forbid(resource))
+			c.Dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("list", resource, forbid(resource))
+			s, err := Take(t.Context(), c, Options{Load: load}, now)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/doctor"
 )
 
@@ -176,7 +175,7 @@ func (t *taker) access(ctx context.Context) {
 	t.snapshot.Roles, t.snapshot.RoleBindings = roles.Items, roleBindings.Items
 }
 
-// workloads reads all pods, and the jobs of managed namespaces.
+// workloads reads all pods.
 func (t *taker) workloads(ctx context.Context) {
 	t.missed(doctor.SourcePods, pages(func(o metav1.ListOptions) (metav1.ListInterface, error) {
 		list, err := t.Kube.CoreV1().Pods("").List(ctx, o)
@@ -186,17 +185,4 @@ func (t *taker) workloads(ctx context.Context) {
 		t.snapshot.Pods = append(t.snapshot.Pods, list.Items...)
 		return list, nil
 	}))
-	for _, ns := range t.snapshot.Namespaces {
-		if ns.Labels[wire.LabelJobs] != wire.JobsManaged {
-			continue
-		}
-		t.missed(doctor.SourceJobs, pages(func(o metav1.ListOptions) (metav1.ListInterface, error) {
-			list, err := t.Kube.BatchV1().Jobs(ns.Name).List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			t.snapshot.Jobs = append(t.snapshot.Jobs, list.Items...)
-			return list, nil
-		}))
-	}
 }

@@ -51,7 +51,7 @@ func (t *taker) settings(ctx context.Context) error {
 // inForce fills in what the webhook's configuration does not tell: the accounts of the chart's own programs, the excluded
 // namespaces as the entries have them, and lists that only the policies hold.
 func (t *taker) inForce(s policy.Settings, excluded []string) policy.Settings {
-	for _, name := range []string{"lanyard-connector", "lanyard-connector-deployment", "lanyard-exchange"} {
+	for _, name := range []string{wire.AccountSocketConnector, wire.AccountDeploymentConnector, wire.AccountExchange} {
 		s.ReleaseAccounts = append(s.ReleaseAccounts, "system:serviceaccount:"+t.snapshot.Release+":"+name)
 	}
 	s.TokenRequesters, s.Submitters = []string{doctor.Unknown}, []string{doctor.Unknown}

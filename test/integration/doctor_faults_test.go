@@ -7,12 +7,32 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/policy"
 )
 
 // What follows breaks one thing and puts it back when the test ends.
+
+// labelledLate makes a namespace that has work already when it is labelled as managed.
+func labelledLate(t *testing.T) string {
+	t.Helper()
+	namespace, batch := newNamespace(t, nil), admin(t).BatchV1()
+	job := batchv1.JobSpec{Suspend: new(true), Template: corev1.PodTemplateSpec{Spec: newPod().Spec}}
+	if _, err := batch.Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "train"}, Spec: job}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: batchv1.CronJobSpec{
+		Schedule: "@yearly", Suspend: new(true), JobTemplate: batchv1.JobTemplateSpec{Spec: job},
+	}}
+	if _, err := batch.CronJobs(namespace).Create(t.Context(), nightly, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	labelNamespace(t, namespace)
+	return namespace
+}
 
 func deletePolicy(t *testing.T) {
 	t.Helper()

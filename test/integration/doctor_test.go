@@ -49,6 +49,20 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a namespace that was labelled late, and is on no list", func(t *testing.T) {
+		namespace := labelledLate(t)
+		found, _ := d.run(t, d.admin)
+		for check, says := range map[doctor.Check]string{
+			doctor.CheckCA:     "no RoleBinding lets the exchange keep ConfigMap lanyard-ca here, and it is not there",
+			doctor.CheckStamps: "2 in all: batch/cronjobs nightly, batch/jobs train",
+		} {
+			if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+				return f.Check == check && f.Severity == doctor.Warn && f.Subject == "Namespace/"+namespace && strings.Contains(f.Message, says)
+			}) {
+				t.Errorf("%s does not warn of %s that %q", check, namespace, says)
+			}
+		}
+	})
 	for name, fault := range map[string]struct {
 		breaks  func(*testing.T)
 		check   doctor.Check
