@@ -39,7 +39,7 @@ func (n *node) install() error {
 		"etc/machine-id":  hex.EncodeToString(machineID) + "\n",
 		"etc/resolv.conf": "",
 		"etc/hosts":       "127.0.0.1 localhost\n" + n.address() + " " + n.name + "\n",
-		"etc/passwd":      "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+		"etc/passwd":      "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
 		"etc/group":       "root:x:0:\nnogroup:x:65534:\n",
 		"etc/os-release":  "NAME=\"Lanyard test node\"\nID=lanyard-test\nPRETTY_NAME=\"Lanyard test node\"\n",
 

@@ -57,8 +57,11 @@ func (n *node) address() string { return n.c.plan.NodeAddress(n.n).String() }
 func (n *node) boot(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.pid != 0 {
+	if n.on() {
 		return nil
+	}
+	if err := n.clear(); err != nil { // of a node whose process 1 has ended by itself
+		return err
 	}
 	if err := cgroup.Create(n.c.plan.Node(n.n)); err != nil {
 		return err
@@ -135,12 +138,30 @@ func (n *node) log(daemon string) string { return n.root("var/log", daemon+".log
 func (n *node) powerCut() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.clear()
+}
+
+// on says whether the node's process 1 runs.
+func (n *node) on() bool {
+	if n.process == nil {
+		return false
+	}
+	select {
+	case <-n.process.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// clear ends what runs on the node and removes its cgroup.
+func (n *node) clear() error {
 	if n.process == nil {
 		return nil
 	}
 	// When process 1 is gone, the kernel has ended all others before; killing the guard first would leave them to end
 	// unseen.
-	if n.pid != 0 {
+	if n.pid != 0 && n.on() {
 		_ = syscall.Kill(n.pid, syscall.SIGKILL)
 		timer := time.NewTimer(10 * time.Second)
 		defer timer.Stop()

@@ -66,10 +66,6 @@ const (
 	Start Order = "start"
 	// Stop kills a daemon and lets it be.
 	Stop Order = "stop"
-	// Pause stops a daemon in its tracks, Resume lets it go on.
-	Pause Order = "pause"
-	// Resume lets a paused daemon go on.
-	Resume Order = "resume"
 )
 
 // done answers an order that was carried out.

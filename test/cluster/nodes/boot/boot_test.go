@@ -42,7 +42,7 @@ func TestOrdersAreCarriedOutAndAnswered(t *testing.T) {
 	if err := boot.Give(root, boot.Start, "kubelet"); err != nil {
 		t.Error(err)
 	}
-	if err := boot.Give(root, boot.Pause, "broken"); err == nil || err.Error() != "it does not start" {
+	if err := boot.Give(root, boot.Stop, "broken"); err == nil || err.Error() != "it does not start" {
 		t.Errorf("error %v, want what the node says, in one line", err)
 	}
 	if err := l.Close(); err != nil {
@@ -51,7 +51,7 @@ func TestOrdersAreCarriedOutAndAnswered(t *testing.T) {
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("serving ended by %v, want %v", err, net.ErrClosed)
 	}
-	if diff := cmp.Diff([]string{"start kubelet", "pause broken"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"start kubelet", "stop broken"}, got); diff != "" {
 		t.Errorf("orders (-want +got):\n%s", diff)
 	}
 	if err := boot.Give(root, boot.Stop, "kubelet"); err == nil || !strings.Contains(err.Error(), "reaching the node") {

@@ -49,7 +49,7 @@ func enterRoot(spec boot.Spec) error {
 
 // makeFolders makes what a root has to have.
 func makeFolders(in func(string) string) error {
-	for _, dir := range []string{"proc", "sys", "dev", "run", "usr", "root", "opt", "etc", "var/lib", "var/log", "home", "mnt", "srv"} {
+	for _, dir := range []string{"proc", "sys", "dev", "run", "usr", "opt", "etc", "var/lib", "var/log", "home", "mnt", "srv"} {
 		if err := os.MkdirAll(in(dir), 0o755); err != nil {
 			return err
 		}

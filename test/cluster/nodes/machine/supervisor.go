@@ -68,21 +68,9 @@ func (s *supervisor) obey(order boot.Order, name string) error {
 		<-ended
 		s.mu.Lock()
 		return err
-	case boot.Pause:
-		return d.signal(syscall.SIGSTOP)
-	case boot.Resume:
-		return d.signal(syscall.SIGCONT)
 	default:
 		return fmt.Errorf("no order is called %q", order)
 	}
-}
-
-// signal sends a signal to a daemon that runs.
-func (d *daemon) signal(s syscall.Signal) error {
-	if d.pid == 0 {
-		return errors.New("the daemon is not running: " + d.name)
-	}
-	return syscall.Kill(d.pid, s)
 }
 
 // start starts the process; the supervisor's lock is held, so that its end cannot be noticed before its beginning.
@@ -94,7 +82,7 @@ func (d *daemon) start() error {
 	defer log.Close()
 	pid, err := syscall.ForkExec(d.Path, append([]string{d.Path}, d.Args...), &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"},
+		Env:   []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"},
 		Files: []uintptr{0, log.Fd(), log.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
