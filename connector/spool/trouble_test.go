@@ -63,24 +63,28 @@ func TestWhenARecordIsHopeless(t *testing.T) {
 	}
 }
 
-// poisoned fails on the batch "poison" until it is mended.
-func poisoned(name sink.Name) (*collector, *atomic.Int64, *atomic.Bool) {
-	var attempts atomic.Int64
+// poisoned fails on the batch "poison" until it is mended, and tells of each attempt.
+func poisoned(name sink.Name) (to *collector, tried chan struct{}, attempts *atomic.Int64, isMended *atomic.Bool) {
+	var count atomic.Int64
 	var mended atomic.Bool
-	c := newCollector(name)
+	c, told := newCollector(name), make(chan struct{}, 100)
 	c.before = func(_ context.Context, b sink.Batch) error {
 		if b.Events[0].GetId() == "poison" && !mended.Load() {
-			attempts.Add(1)
+			count.Add(1)
+			select {
+			case told <- struct{}{}:
+			default:
+			}
 			return sink.Retry(sink.Internal, errDown)
 		}
 		return nil
 	}
-	return c, &attempts, &mended
+	return c, told, &count, &mended
 }
 
 func TestAPoisonedBatchIsPutAsideForItsSinkAlone(t *testing.T) {
 	t.Parallel()
-	fails, attempts, mended := poisoned(sink.Forward)
+	fails, _, attempts, mended := poisoned(sink.Forward)
 	works := newCollector(sink.Log)
 	var mu sync.Mutex
 	aside := map[Reason]int{}
@@ -154,7 +158,7 @@ func TestWithoutRoomNothingIsDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fails, attempts, mended := poisoned(sink.Forward)
+			fails, tried, _, mended := poisoned(sink.Forward)
 			o := options(t, fails)
 			o.GiveUpAttempts, o.GiveUpAfter = 1, time.Nanosecond
 			o.Hooks.Quarantined = func(r Reason) { t.Errorf("put aside: %s", r) }
@@ -183,9 +187,12 @@ func TestWithoutRoomNothingIsDropped(t *testing.T) {
 			}
 			spoil(t, s, d, true)
 			running(t, s)
-			for deadline := time.Now().Add(20 * time.Second); attempts.Load() < 5; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%d attempts", attempts.Load())
+			last := time.After(20 * time.Second)
+			for range 5 {
+				select {
+				case <-tried:
+				case <-last:
+					t.Fatal("it is not offered again")
 				}
 			}
 			mended.Store(true)
