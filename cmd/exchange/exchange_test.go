@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 				}
 				e.Setenv(name, strconv.Itoa(port))
 			}
+			e.Setenv("GROUP", strconv.Itoa(os.Getegid()))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -63,10 +64,13 @@ func status(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// expand writes the script's directory into a file where it says $WORK.
+// expand writes the script's directory, port and group into a file where it says $WORK, $PORT and $GROUP.
 func expand(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		text := strings.ReplaceAll(ts.ReadFile(name), "$WORK", ts.Getenv("WORK"))
+		text := ts.ReadFile(name)
+		for _, v := range []string{"WORK", "PORT", "GROUP"} {
+			text = strings.ReplaceAll(text, "$"+v, ts.Getenv(v))
+		}
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
 	}
 }
