@@ -28,8 +28,29 @@ type document struct {
 		WorkloadID    string `json:"workload_client_id"`
 		TokenEndpoint string `json:"workload_token_endpoint"`
 		Audience      string `json:"workload_audience"`
-		Scope         string `json:"workload_scope"`
+		Scope         words  `json:"workload_scope"`
 	} `json:"oidc"`
+}
+
+// words are scopes, separated by spaces as a token request sends them. A platform may write them as a list.
+type words string
+
+// UnmarshalJSON reads a text, a list of texts or null.
+func (w *words) UnmarshalJSON(raw []byte) error {
+	var one *string
+	if err := json.Unmarshal(raw, &one); err == nil {
+		*w = ""
+		if one != nil {
+			*w = words(*one)
+		}
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return errors.New("scopes are neither a text nor a list of texts")
+	}
+	*w = words(strings.Join(list, " "))
+	return nil
 }
 
 // discover asks where tokens are exchanged. The answer is kept for an hour, or until an exchange fails.
@@ -67,7 +88,7 @@ func (e *exchanger) read(body []byte) (endpoint, error) {
 	if !d.AuthEnabled || !d.OIDC.Enabled {
 		return endpoint{}, ErrExchangeOff
 	}
-	found := endpoint{url: d.OIDC.TokenEndpoint, clientID: d.OIDC.WorkloadID, audience: d.OIDC.Audience, scope: d.OIDC.Scope}
+	found := endpoint{url: d.OIDC.TokenEndpoint, clientID: d.OIDC.WorkloadID, audience: d.OIDC.Audience, scope: string(d.OIDC.Scope)}
 	fill(&found.clientID, d.OIDC.ClientID)
 	if e.o.Audience != "" {
 		found.audience = e.o.Audience

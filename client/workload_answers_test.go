@@ -98,6 +98,7 @@ func TestDiscoveryDocuments(t *testing.T) {
 		"truncated":                     {document: good[:40], want: "no discovery document"},
 		"a member twice":                {document: strings.Replace(good, `{"issuer"`, `{"workload_token_endpoint":"https://mallory.example","issuer"`, 1), want: "no discovery document"},
 		"no object":                     {document: `[]`, want: "no discovery document"},
+		"scopes that are a number":      {document: strings.Replace(good, `"workload_scope":null`, `"workload_scope":7`, 1), want: "no discovery document"},
 		"of great size":                 {document: strings.Repeat(" ", 64<<10) + good, want: "the answer is too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +113,23 @@ func TestDiscoveryDocuments(t *testing.T) {
 				t.Errorf("got %v and %d exchanges", err, p.exchanges())
 			}
 		})
+	}
+}
+
+// TestScopesOfTheDiscoveryDocument: a text as this project's exchange writes it, or a list; a request sends words.
+func TestScopesOfTheDiscoveryDocument(t *testing.T) {
+	t.Parallel()
+	good := (&platform{base: "https://platform.example"}).discovery()
+	for written, want := range map[string]string{
+		`null`: "", `""`: "", `"openid"`: "openid", `"openid email"`: "openid email", `[]`: "", `["openid"]`: "openid", `["openid","email"]`: "openid email",
+	} {
+		p := &platform{document: strings.Replace(good, `"workload_scope":null`, `"workload_scope":`+written, 1)}
+		if _, err := token(t, p.workload(t)); err != nil {
+			t.Fatalf("%s: %v", written, err)
+		}
+		if got := p.forms[0].Get("scope"); got != want {
+			t.Errorf("%s: the request asks for %q, want %q", written, got, want)
+		}
 	}
 }
 
