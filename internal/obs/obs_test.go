@@ -20,13 +20,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestLevels(t *testing.T) {
 	t.Parallel()
-	tests := map[string][]string{"debug": {"debug", "info", "error"}, "info": {"info", "error"}, "error": {"error"}}
+	tests := map[string][]string{"debug": {"debug", "debug", "info", "error"}, "info": {"info", "error"}, "error": {"error"}}
 	for level, want := range tests {
 		var out bytes.Buffer
 		log, err := NewLogger(&out, level)
 		if err != nil {
 			t.Fatal(err)
 		}
+		log.V(4).Info("debug") // as client-go does; its level has no name of its own
 		log.V(1).Info("debug", KeyUID, "u")
 		log.Info("info")
 		log.Error(errors.New("cause"), "error")
@@ -35,6 +36,9 @@ func TestLevels(t *testing.T) {
 			var line struct{ Level, Time, Message, Source string }
 			if err := dec.Decode(&line); err != nil || line.Time == "" || line.Source == "" {
 				t.Fatalf("line %+v, %v", line, err)
+			}
+			if line.Level != line.Message {
+				t.Errorf("%q is written at level %q", line.Message, line.Level)
 			}
 			got = append(got, line.Message)
 		}
