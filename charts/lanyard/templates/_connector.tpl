@@ -116,8 +116,7 @@ spliced in.
 {{- if eq $v.sinks.store.driver "postgres" }}
 {{- $_ := set $sinks.store "dsnFile" (printf "/var/run/secrets/lanyard/store/%s" $v.sinks.store.dsnSecret.key) }}
 {{- else }}
-{{- /* In a directory that the program makes: an emptyDir may be written to by anybody, and the program refuses such a one. */}}
-{{- $_ := set $sinks.store "path" "/var/lib/lanyard/store/records/events.db" }}
+{{- $_ := set $sinks.store "path" "/var/lib/lanyard/store/events.db" }}
 {{- end }}
 {{- end }}
 {{- $_ := set $settings "sinks" $sinks }}
