@@ -59,7 +59,7 @@ func (r *rig) recovered(t testing.TB, l *load) {
 // name. A token of the old machine is refused, although the API server goes on vouching for it; new pods' tokens are good.
 func TestANodeMadeAnew(t *testing.T) {
 	r := enter(t)
-	victim := r.create(t, r.publisherPod(listedSpace, "of-the-old-machine", monitor, r.far, "publisher", "--interval=200ms"), alwaysOn)
+	victim := r.create(t, r.publisherPod(listedSpace, "of-the-old-machine", monitor, r.far, "publisher", "--store-only", "--interval=200ms"), alwaysOn)
 	r.acknowledged(t, victim, 1)
 	victim = r.fresh(t, victim)
 	stolen := r.loot(t, victim, "of-the-old-machine")
@@ -90,11 +90,10 @@ func TestANodeMadeAnew(t *testing.T) {
 
 	r.remove(victim)
 	r.gone(t, victim.Name)
-	heir := r.create(t, r.publisherPod(listedSpace, victim.Name, monitor, r.far, "publisher", "--count=3", "--interval=100ms", "--id=of-the-new-machine"))
+	heir := r.create(t, r.publisherPod(listedSpace, victim.Name, monitor, r.far, "publisher", "--store-only", "--count=3", "--interval=100ms", "--id=of-the-new-machine"))
 	for _, b := range r.ended(t, heir) {
 		wantTaken(t, b)
 	}
 	await(t, patience, "its events are stored", func() bool { return len(r.rows(t, r.far, "of-the-new-machine-")) == 3 })
 	r.nothingForged(t)
 }
-

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestARollout(t *testing.T) {
 	r := enter(t)
 	l := r.startLoad(t, "rollout", r.near, r.far)
-	tls := r.create(t, r.plainPod(restrictedSpace, "rollout-tls", monitor, r.far, "publisher", overTLS, checking, "--interval=50ms"))
+	tls := r.create(t, r.plainPod(restrictedSpace, "rollout-tls", monitor, r.far, "publisher", overTLS, checking, "--store-only", "--interval=50ms"))
 	r.acknowledged(t, tls, 5)
 	r.giveCA(t, strangerSpace)
 	pod, ca := r.caller("through-a-rollout")
@@ -61,4 +60,3 @@ func (r *rig) upgrade(t testing.TB, values string) {
 	await(t, patience, "both nodes' connectors are ready", func() bool { return r.ready(t.Context(), r.near) && r.ready(t.Context(), r.far) })
 	t.Logf("the upgrade took %s", time.Since(began).Round(time100))
 }
-

@@ -14,20 +14,23 @@ import (
 // TestShapesOfPublishers runs publishers of the shapes that manifests give them.
 func TestShapesOfPublishers(t *testing.T) {
 	t.Parallel()
-	r, one := enter(t), []string{"publisher", "--count=1", "--id"}
+	r, one := enter(t), []string{"publisher", "--store-only", "--count=1", "--id"}
 	for name, tc := range map[string]struct {
 		space  string
 		change change
 	}{
-		"on the host's network":        {listedSpace, func(p *corev1.Pod) { p.Spec.HostNetwork, p.Spec.DNSPolicy = true, corev1.DNSClusterFirstWithHostNet }},
+		"on the network of the host":   {listedSpace, func(p *corev1.Pod) { p.Spec.HostNetwork, p.Spec.DNSPolicy = true, corev1.DNSClusterFirstWithHostNet }},
 		"asking for the role by label": {labelledSpace, asking},
-		"as root":                      {listedSpace, func(p *corev1.Pod) { no, root := false, int64(0); p.Spec.SecurityContext.RunAsNonRoot, p.Spec.SecurityContext.RunAsUser = &no, &root }},
-		"with a read-only root":        {listedSpace, func(p *corev1.Pod) { yes := true; p.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem = &yes }},
-		"without an API token":         {listedSpace, func(p *corev1.Pod) { no := false; p.Spec.AutomountServiceAccountToken = &no }},
+		"as root": {listedSpace, func(p *corev1.Pod) {
+			no, root := false, int64(0)
+			p.Spec.SecurityContext.RunAsNonRoot, p.Spec.SecurityContext.RunAsUser = &no, &root
+		}},
+		"with a read-only root":            {listedSpace, func(p *corev1.Pod) { yes := true; p.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem = &yes }},
+		"with no token for the API server": {listedSpace, func(p *corev1.Pod) { no := false; p.Spec.AutomountServiceAccountToken = &no }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			id := strings.ReplaceAll(name, " ", "-")
+			id := strings.ToLower(strings.ReplaceAll(name, " ", "-"))
 			pod := r.create(t, r.publisherPod(tc.space, id, monitor, r.far, append(one, id)...), tc.change)
 			wantTaken(t, r.one(t, pod))
 			await(t, patience, "the event is stored", func() bool { return len(r.rows(t, r.far, id+"-")) == 1 })
@@ -43,7 +46,7 @@ func TestANativeSidecarPublishes(t *testing.T) {
 	t.Parallel()
 	r, always := enter(t), corev1.ContainerRestartPolicyAlways
 	pod := r.publisherPod(listedSpace, "with-sidecar", monitor, r.far, "exit", "--after=4s")
-	sidecar := r.container("monitor", "publisher", "--interval=200ms")
+	sidecar := r.container("monitor", "publisher", "--store-only", "--interval=200ms")
 	sidecar.RestartPolicy, sidecar.VolumeMounts = &always, pod.Spec.Containers[0].VolumeMounts
 	pod.Spec.InitContainers = []corev1.Container{sidecar}
 	pod = r.create(t, pod)

@@ -47,7 +47,7 @@ func TestTheSocketIsTaken(t *testing.T) {
 		if got := r.metric(t, r.connector(t, r.far), replaced); got != before+2 {
 			t.Errorf("%v replacements are counted, want %v", got, before+2)
 		}
-		newcomer := r.create(t, r.publisherPod(listedSpace, "to-the-squatter", monitor, r.far, "publisher", "--count=1"))
+		newcomer := r.create(t, r.publisherPod(listedSpace, "to-the-squatter", monitor, r.far, "publisher", "--store-only", "--count=1"))
 		r.awaitPhase(t, newcomer, corev1.PodRunning)
 		await(t, patience, "publishers have called at the squatter's", func() bool { return r.called(t, squatter) > 0 })
 		must(t, r.end(t.Context(), squatter))

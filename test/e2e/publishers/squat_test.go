@@ -27,7 +27,9 @@ func (r *rig) tookBy(t testing.TB, squatter *corev1.Pod) visits {
 }
 
 // called is how many connections a squatter had so far.
-func (r *rig) called(t testing.TB, squatter *corev1.Pod) int { return *r.tookBy(t, squatter).Connections }
+func (r *rig) called(t testing.TB, squatter *corev1.Pod) int {
+	return *r.tookBy(t, squatter).Connections
+}
 
 // sentTo is how many bytes it was sent.
 func (r *rig) sentTo(t testing.TB, squatter *corev1.Pod) int64 { return *r.tookBy(t, squatter).Bytes }

@@ -110,7 +110,7 @@ func TestAnotherNodeIsRefused(t *testing.T) {
 func TestAStolenTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	r := enter(t)
-	victim := r.create(t, r.publisherPod(listedSpace, "victim", monitor, r.far, "publisher", "--interval=500ms"))
+	victim := r.create(t, r.publisherPod(listedSpace, "victim", monitor, r.far, "publisher", "--store-only", "--interval=500ms"))
 	r.acknowledged(t, victim, 1)
 	stolen := r.loot(t, victim, "stolen")
 	for name, node := range map[string]string{"for-its-own-node": r.far, "for-the-thief-s": r.near, "for-no-name": ""} {
@@ -136,7 +136,7 @@ func TestAStolenTokenIsRefused(t *testing.T) {
 func TestADeletedPodsTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	r := enter(t)
-	victim := r.create(t, r.publisherPod(listedSpace, "mortal", monitor, r.near, "publisher", "--interval=500ms"))
+	victim := r.create(t, r.publisherPod(listedSpace, "mortal", monitor, r.near, "publisher", "--store-only", "--interval=500ms"))
 	r.acknowledged(t, victim, 1)
 	stolen := r.loot(t, victim, "of-the-dead")
 	heir := r.create(t, r.publisherPod(strangerSpace, "heir", "default", r.near, "attempt", "--token-file="+lootFile, "--interval=200ms"), stolen, asUser(41001))
