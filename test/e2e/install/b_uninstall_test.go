@@ -92,9 +92,13 @@ func remains(ctx context.Context, h *house.House) ([]string, error) {
 	return found, nil
 }
 
-// isOurs says whether an object bears our name or label. Helm's own records of a release are among them.
+// isOurs says whether an object bears our name or label. Helm's own records of a release are among them; what the cluster itself
+// consists of is not.
 func isOurs(o unstructured.Unstructured) bool {
 	labels := o.GetLabels()
+	if strings.HasPrefix(o.GetName(), "lanyard-test-coredns") || strings.HasPrefix(o.GetName(), "lanyard-test:") {
+		return false
+	}
 	return strings.HasPrefix(o.GetName(), "lanyard") || labels["app.kubernetes.io/part-of"] == "lanyard" ||
 		labels["app.kubernetes.io/instance"] == house.Release || labels["name"] == house.Release && labels["owner"] == "helm"
 }

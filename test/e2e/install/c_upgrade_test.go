@@ -3,6 +3,7 @@
 package install
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
 )
 
@@ -46,23 +48,44 @@ func TestUpgrade(t *testing.T) {
 // the same.
 func installOlder(t *testing.T, h *house.House) {
 	t.Helper()
-	o, err := olderState(t)
-	if err != nil {
-		t.Logf("UPGRADING FROM THE SAME CHART, with other values: %v", err)
-		err = h.Install(t.Context(), house.Chart(), everything, "--set=webhook.podAnnotations.e2e=before,exchange.podAnnotations.e2e=before,"+
-			"connector.socket.podAnnotations.e2e=before,connector.deployment.podAnnotations.e2e=before")
-	} else {
-		t.Logf("upgrading from commit %s", o.commit)
-		if err := h.Cluster.Load(t.Context(), o.image.Path); err != nil {
-			t.Fatal(err)
-		}
-		image := fmt.Sprintf("\nimage: {repository: %q, tag: %q}\n", o.image.Repository, o.image.Tag)
-		err = h.Install(t.Context(), o.chart, strings.TrimSpace(everything)+image)
-	}
+	tree, err := program.Tree()
 	if err != nil {
 		t.Fatal(err)
+	}
+	commits, err := olderStates(t.Context(), tree)
+	for _, commit := range commits {
+		var o older
+		if o, err = checkOut(t.Context(), tree, commit, commits); err == nil {
+			err = o.install(t, h)
+		}
+		if err == nil {
+			t.Logf("upgrading from commit %s", commit)
+			break
+		}
+		t.Logf("commit %s will not do: %v", commit, err)
+	}
+	if err != nil {
+		t.Logf("UPGRADING FROM THE SAME CHART, with other values, for want of an older state: %v", err)
+		if err := h.Install(t.Context(), house.Chart(), everything, "--set=webhook.podAnnotations.e2e=before,exchange.podAnnotations.e2e=before,"+
+			"connector.socket.podAnnotations.e2e=before,connector.deployment.podAnnotations.e2e=before"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := h.Label(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// install installs the older state. What a failed attempt has left is removed again.
+func (o older) install(t *testing.T, h *house.House) error {
+	t.Helper()
+	if err := h.Cluster.Load(t.Context(), o.image.Path); err != nil {
+		return err
+	}
+	image := fmt.Sprintf("\nimage: {repository: %q, tag: %q}\n", o.image.Repository, o.image.Tag)
+	err := h.Install(t.Context(), o.chart, strings.TrimSpace(everything)+image)
+	if err != nil {
+		err = errors.Join(err, h.Uninstall(t.Context()))
+	}
+	return err
 }

@@ -10,8 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-	"testing"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster/nodes"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
@@ -23,37 +23,32 @@ type older struct {
 	image         nodes.Archive
 }
 
-// tries is how many older states are tried until one can be built.
+// tries is how many older states are tried until one can be built and installed: what was committed in between may have had faults
+// that show on real nodes only.
 const tries = 3
 
-// olderState finds the state before the last change of the chart. There is none where git or its history is missing, as in a source
-// archive or a shallow clone; the caller then upgrades to changed values.
-func olderState(t *testing.T) (older, error) {
-	t.Helper()
-	tree, err := program.Tree()
+// olderStates are the commits before the last changes of the chart. There are none where git or its history is missing, as in a source
+// archive or a shallow clone.
+func olderStates(ctx context.Context, tree string) ([]string, error) {
+	list, err := git(ctx, tree, "log", fmt.Sprintf("-%d", tries), "--format=%P", "--", "charts/lanyard")
 	if err != nil {
-		return older{}, err
+		return nil, err
 	}
-	list, err := git(t.Context(), tree, "log", fmt.Sprintf("-%d", tries), "--format=%H", "--", "charts/lanyard")
-	if err != nil {
-		return older{}, err
-	}
-	var errs []error
-	for _, changed := range strings.Fields(list) {
-		commit, err := git(t.Context(), tree, "rev-parse", "--verify", changed+"^")
-		if err == nil {
-			var o older
-			if o, err = checkOut(t.Context(), tree, strings.TrimSpace(commit)); err == nil {
-				return o, nil
-			}
+	var commits []string
+	for line := range strings.Lines(list) {
+		if parents := strings.Fields(line); len(parents) > 0 {
+			commits = append(commits, parents[0])
 		}
-		errs = append(errs, err)
 	}
-	return older{}, fmt.Errorf("no older state: %w", errors.Join(errs...))
+	if len(commits) == 0 {
+		return nil, errors.New("the chart has no history here")
+	}
+	return commits, nil
 }
 
 // checkOut lays a commit's files into the cache, where they stay so that they are built once, and builds its image.
-func checkOut(ctx context.Context, tree, commit string) (older, error) {
+// What lies there of other commits than keep is removed.
+func checkOut(ctx context.Context, tree, commit string, keep []string) (older, error) {
 	cache, err := program.Cache()
 	if err != nil {
 		return older{}, err
@@ -72,7 +67,7 @@ func checkOut(ctx context.Context, tree, commit string) (older, error) {
 		if out, err := exec.CommandContext(ctx, "tar", "-x", "-f", tar, "-C", partial).CombinedOutput(); err != nil {
 			return older{}, fmt.Errorf("unpacking commit %s: %w: %s", commit, err, out)
 		}
-		if err := errors.Join(os.Remove(tar), forgetOthers(cache), os.Rename(partial, dir)); err != nil {
+		if err := errors.Join(os.Remove(tar), forget(filepath.Dir(dir), keep), os.Rename(partial, dir)); err != nil {
 			return older{}, err
 		}
 	}
@@ -80,9 +75,18 @@ func checkOut(ctx context.Context, tree, commit string) (older, error) {
 	return older{commit: commit, chart: filepath.Join(dir, "charts", "lanyard"), image: image}, err
 }
 
-// forgetOthers keeps the cache from growing by a tree with every change of the chart.
-func forgetOthers(cache string) error {
-	return errors.Join(os.RemoveAll(filepath.Join(cache, "older")), os.MkdirAll(filepath.Join(cache, "older"), 0o755))
+// forget keeps the cache from growing by a tree with every change of the chart.
+func forget(dir string, keep []string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !slices.Contains(keep, e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // buildOlder builds the released programs of a tree, and packs them.
