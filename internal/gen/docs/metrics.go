@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/lanyard-k8s/lanyard/dockerjob"
+	"github.com/lanyard-k8s/lanyard/dockerjob/socket"
 	"github.com/lanyard-k8s/lanyard/webhook"
 )
 
@@ -23,6 +26,7 @@ func metricsPage(string) ([]byte, error) {
 		{"Webhook", func(r prometheus.Registerer) error { _, err := webhook.NewMetrics(r); return err }},
 		{"Connector", connectorMetrics},
 		{"Exchange", exchangeMetrics},
+		{"Exchange with `--backend docker`, besides", dockerMetrics},
 	} {
 		reg := &catalogue{Registry: prometheus.NewRegistry()}
 		if err := program.register(reg); err != nil {
@@ -36,6 +40,13 @@ func metricsPage(string) ([]byte, error) {
 		writeFamilies(&b, families)
 	}
 	return []byte(b.String()), nil
+}
+
+// dockerMetrics registers what jobs on one machine add.
+func dockerMetrics(reg prometheus.Registerer) error {
+	_, err := dockerjob.NewMetrics(reg)
+	_, err2 := socket.NewMetrics(reg)
+	return errors.Join(err, err2)
 }
 
 func writeFamilies(b *strings.Builder, families []*dto.MetricFamily) {
