@@ -6,6 +6,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+
+	"github.com/lanyard-k8s/lanyard/internal/tokenfile"
 )
 
 // PublisherCredentials presents the token in a file. The file is read for every call, which costs some microseconds, since
@@ -27,7 +29,7 @@ func (c publisherCredentials) GetRequestMetadata(ctx context.Context, _ ...strin
 			return nil, status.Error(codes.Unauthenticated, "the token is sent only over TLS or a Unix socket")
 		}
 	}
-	token, err := readToken(c.path, trimLineBreak)
+	token, err := tokenfile.Read(c.path)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}

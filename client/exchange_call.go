@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/client/internal/reach"
+	"github.com/lanyard-k8s/lanyard/internal/tokenfile"
 )
 
 // The bounds of what is asked and answered.
@@ -57,7 +57,7 @@ func (e *exchanger) exchange(ctx context.Context) (held, error) {
 	}
 	var before string
 	for {
-		subject, err := readToken(e.o.TokenFile, bytes.TrimSpace)
+		subject, err := tokenfile.Read(e.o.TokenFile)
 		if err != nil {
 			return held{}, &ExchangeError{Step: StepFile, Err: err}
 		}
@@ -67,7 +67,7 @@ func (e *exchanger) exchange(ctx context.Context) (held, error) {
 			return h, e.forget(err)
 		}
 		before = subject
-		if again, err := readToken(e.o.TokenFile, bytes.TrimSpace); err != nil || again == before {
+		if again, err := tokenfile.Read(e.o.TokenFile); err != nil || again == before {
 			return held{}, e.forget(refused)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"github.com/lanyard-k8s/lanyard/internal/tokenfile"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -133,9 +132,9 @@ func (s *SelfTest) once(ctx context.Context) error {
 		return err
 	}
 	if s.api != "" {
-		token, err := readToken(s.api)
+		token, err := tokenfile.Read(s.api)
 		if err != nil {
-			return err
+			return fmt.Errorf("self-test: %w", err)
 		}
 		status, err := s.review(ctx, token)
 		switch {
@@ -148,9 +147,9 @@ func (s *SelfTest) once(ctx context.Context) error {
 	if s.ours == "" {
 		return nil
 	}
-	token, err := readToken(s.ours)
+	token, err := tokenfile.Read(s.ours)
 	if err != nil {
-		return err
+		return fmt.Errorf("self-test: %w", err)
 	}
 	status, err := s.review(ctx, token)
 	if err != nil {
@@ -178,12 +177,4 @@ func (s *SelfTest) review(ctx context.Context, token string) (authenticationv1.T
 	default:
 		return status, errAway // the cause may quote the token
 	}
-}
-
-func readToken(file string) (string, error) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("self-test: read token: %w", err)
-	}
-	return strings.TrimSpace(string(raw)), nil
 }

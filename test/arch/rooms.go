@@ -13,6 +13,7 @@ const (
 	pure  kind = "pure room"  // decides from its arguments alone
 	desk  kind = "front desk" // speaks a protocol or to a person
 	notes kind = "records"    // what is kept: types and their state machines, without whatever keeps them
+	leaf  kind = "leaf"       // what everybody needs, the SDK too; imports nothing of ours
 	aid   kind = "internal"   // shared by front desks; the stores of records too, which speak to databases
 	sdk   kind = "client"     // what others import
 	door  kind = "program"    // cmd/...
@@ -30,7 +31,7 @@ func rooms() map[string]kind {
 		"dockerjob/jobspec": pure,
 		"webhook":           desk, "connector": desk, "exchange": desk, "dockerjob": desk, "certs": desk, "preview": desk, "doctor": desk, "demo": show,
 		"delegation": notes, "delegation/internal": aid, "delegation/sqlite": aid, "delegation/postgres": aid, "delegation/delegationtest": aid,
-		"internal": aid, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
+		"internal": aid, "internal/tokenfile": leaf, "internal/gen": tool, "internal/image": tool, "internal/testsum": tool,
 		"client": sdk, "cmd": door, "test": trial,
 	}
 }
@@ -43,17 +44,17 @@ func mayImport(k kind) []kind {
 	case pure:
 		return []kind{pure, words, notes}
 	case desk, aid:
-		return []kind{pure, words, notes, aid}
+		return []kind{pure, words, notes, leaf, aid}
 	case sdk:
-		return []kind{words}
+		return []kind{words, leaf}
 	case door:
-		return []kind{desk, pure, words, notes, aid, sdk, show}
+		return []kind{desk, pure, words, notes, leaf, aid, sdk, show}
 	case show:
-		return []kind{desk, pure, words, notes, aid, sdk, trial}
+		return []kind{desk, pure, words, notes, leaf, aid, sdk, trial}
 	case tool:
-		return []kind{desk, pure, words, notes, aid, sdk, door}
+		return []kind{desk, pure, words, notes, leaf, aid, sdk, door}
 	case trial:
-		return []kind{desk, pure, words, notes, aid, sdk, trial, show}
+		return []kind{desk, pure, words, notes, leaf, aid, sdk, trial, show}
 	default:
 		return nil
 	}

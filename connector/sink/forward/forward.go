@@ -14,6 +14,7 @@ import (
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
+	"github.com/lanyard-k8s/lanyard/internal/tokenfile"
 )
 
 // Options say where to. Either Socket or Address must be given.
@@ -135,7 +136,7 @@ func (s *Sink) send(ctx context.Context, key string, events []*healtheventv1.Hea
 	token := ""
 	if s.o.TokenFile != "" {
 		var err error
-		if token, err = readToken(s.o.TokenFile); err != nil {
+		if token, err = tokenfile.Read(s.o.TokenFile); err != nil {
 			return sink.Retry(sink.Credential, err)
 		}
 		pairs = append(pairs, "authorization", "Bearer "+token)

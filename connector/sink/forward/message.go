@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -18,8 +17,6 @@ import (
 const (
 	// messageMost is the size of one call's events: gRPC's servers take 4 MiB unless told otherwise.
 	messageMost = 4<<20 - 16<<10
-	// tokenMost is the size of a token; a connector takes no longer one.
-	tokenMost = 8 << 10
 	// quoteMost is how much of the other side's words goes into an error.
 	quoteMost = 200
 )
@@ -75,23 +72,6 @@ func split(events []*healtheventv1.HealthEvent, most int) [][]*healtheventv1.Hea
 		size += n
 	}
 	return append(parts, events[from:])
-}
-
-// readToken reads a token and says what is wrong with a file that holds none, without showing it.
-func readToken(path string) (string, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read the token: %w", err)
-	}
-	token := strings.TrimRight(string(raw), "\r\n")
-	clean := token != "" && len(token) <= tokenMost
-	for i := range len(token) {
-		clean = clean && token[i] > ' ' && token[i] <= '~'
-	}
-	if !clean {
-		return "", fmt.Errorf("the file %s holds no token", path)
-	}
-	return token, nil
 }
 
 // redacted shortens what the other side says, and takes our own token out of it.
