@@ -1,4 +1,4 @@
-# Lanyard's build. `make` alone lists what there is. No target needs root, Docker or a cluster; what is built or
+# Lanyard's build. `make` alone lists what there is. No target but cluster-up needs root, none needs Docker; what is built or
 # downloaded goes to Go's caches and to ~/.cache, never into the tree, but for dist/ (make image, make bench).
 
 GO       ?= go

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,9 +24,6 @@ const (
 	kubeProxy  = "kube-proxy"
 	router     = "kube-router"
 )
-
-// pollInterval is how often something is looked at that cannot be watched.
-const pollInterval = 50 * time.Millisecond
 
 // ErrOff says that a node's power is cut.
 var ErrOff = errors.New("the node is off")
@@ -175,31 +170,4 @@ func (n *node) clear() error {
 	}
 	n.process, n.pid = nil, 0
 	return cgroup.Remove(n.c.plan.Node(n.n))
-}
-
-// poll asks until the answer is yes, an error, or ctx is done.
-func poll(ctx context.Context, done func() (bool, error)) error {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// tail returns the end of a file, for a message to a person.
-func tail(path string) string {
-	const most = 3000
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Sprintf("(reading %s: %v)", filepath.Base(path), err)
-	}
-	return string(content[max(0, len(content)-most):])
 }

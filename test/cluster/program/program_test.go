@@ -5,6 +5,7 @@ package program_test
 import (
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"os"
 	"os/exec"
@@ -46,6 +47,22 @@ func TestBuild(t *testing.T) {
 		stripped.LinkFlags = "-s -w"
 		if build(t, stripped) == build(t, source) {
 			t.Error("one program for both")
+		}
+	})
+	t.Run("a static program is built as the released ones are, and is another program", func(t *testing.T) {
+		static := source
+		static.Static, static.Trimpath = true, true
+		path := build(t, static)
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := map[string]string{}
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+		if path == build(t, source) || settings["CGO_ENABLED"] != "0" || settings["-trimpath"] != "true" {
+			t.Errorf("%s is built with %v", path, settings)
 		}
 	})
 	t.Run("without inputs the program follows its source in place", func(t *testing.T) {

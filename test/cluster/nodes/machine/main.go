@@ -23,10 +23,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: machine SPEC.json")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "machine:", err)
-		os.Exit(1)
-	}
+	// It only returns when something is wrong.
+	fmt.Fprintln(os.Stderr, "machine:", run(os.Args[1]))
+	os.Exit(1)
 }
 
 // run makes the node and serves orders for as long as it lives.
