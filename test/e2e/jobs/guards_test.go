@@ -38,17 +38,13 @@ func TestPoliciesHoldWithoutTheWebhook(t *testing.T) {
 		policy string
 	}{
 		"a planted identity": {func(p *corev1.Pod) {
+			p.Annotations = map[string]string{wire.AnnotationCreatedBy: house.Bob}
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NMP_PRINCIPAL", Value: house.Alice}}
 		}, "lanyard-reserved-names"},
 		"another's stamp": {func(p *corev1.Pod) {
 			p.Annotations = map[string]string{wire.AnnotationCreatedBy: house.Alice}
 		}, "lanyard-creator-stamp"},
-		"a token of jobs, by hand": {func(p *corev1.Pod) {
-			p.Annotations = map[string]string{wire.AnnotationCreatedBy: house.Bob}
-			p.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-				Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "nemo-platform", Path: "t"}}},
-			}}}}
-		}, "lanyard-protected-audiences"},
+		"no stamp": {func(*corev1.Pod) {}, "lanyard-creator-required"},
 		"a pod of alice's job, forged": {func(p *corev1.Pod) {
 			p.Annotations = map[string]string{wire.AnnotationCreatedBy: house.Bob}
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: victim.Name, UID: victim.UID, Controller: new(true)}}
@@ -63,9 +59,17 @@ func TestPoliciesHoldWithoutTheWebhook(t *testing.T) {
 			forbidden(t, err, tc.policy)
 		})
 	}
+	t.Run("a token of jobs where nothing is managed", func(t *testing.T) {
+		pod := house.Pod("hand-made", "sleep")
+		pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "nemo-platform", Path: "t"}}},
+		}}}}
+		_, err := bob.CoreV1().Pods(house.Listed).Create(t.Context(), pod, metav1.CreateOptions{})
+		forbidden(t, err, "lanyard-protected-audiences")
+	})
 	t.Run("a job without a stamp", func(t *testing.T) {
 		_, err := bob.BatchV1().Jobs(house.Managed).Create(t.Context(), house.Job("unstamped", "job"), metav1.CreateOptions{})
-		forbidden(t, err, "lanyard-creator-stamp")
+		forbidden(t, err, "lanyard-creator-required")
 	})
 	t.Run("a job with alice's stamp", func(t *testing.T) {
 		job := house.Job("mine", "job")
