@@ -29,6 +29,7 @@ func scenes() []scene {
 		{"A gateway asks for whom a request is", gateway},
 		{"Bob, an editor of the same namespace, tries to act as alice", intruder},
 		{"Revoked is revoked at once", revoked},
+		{"On one machine, without a cluster: containers act for the users who submitted them", oneMachine},
 	}
 }
 
