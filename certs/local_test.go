@@ -102,7 +102,10 @@ func TestLocalNeverLosesAClient(t *testing.T) {
 		}
 		bundles = append(bundles, l.CA())
 		most = max(most, strings.Count(string(l.CA()), "BEGIN CERTIFICATE"))
-		for _, ca := range bundles[max(0, len(bundles)-started):] {
+		for i, ca := range bundles[max(0, len(bundles)-started):] {
+			if i > 0 && bytes.Equal(ca, bundles[max(0, len(bundles)-started)+i-1]) {
+				continue // the same as the one before
+			}
 			if !trusts(t, dir, ca, c.at, "127.0.0.1") {
 				t.Fatalf("%s: a client of the last year does not trust the certificate", c.at)
 			}

@@ -76,7 +76,7 @@ func TestARequestThatIsNone(t *testing.T) {
 		"a member twice":         {`{"image":"i","image":"j"}`, "", "is not well-formed JSON"},
 		"an amount that is none": {`{"cpu":"m4rk3d"}`, "/cpu", "is not what a submission has there"},
 		"something behind it":    {spec + "{}", "", "is not well-formed JSON"},
-		"more than a submission": {`{"image":"` + strings.Repeat("x", 1<<20) + `"}`, "", "longer than 1 MiB"},
+		"more than a submission": {`{"image":"` + strings.Repeat("x", 1<<20) + `"}`, "", "longer than 512 KiB"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // requestAtMost bounds a submission; the environment is the long part of it.
-const requestAtMost = 1 << 20
+const requestAtMost = 512 << 10
 
 // submit answers POST PathJobs.
 func (d *Desk) submit(w http.ResponseWriter, r *http.Request, c *call) error {
@@ -53,7 +53,7 @@ func read(w http.ResponseWriter, r *http.Request) (dockerjob.Spec, error) {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return q, fault("", "the submission is longer than 1 MiB")
+		return q, fault("", "the submission is longer than 512 KiB")
 	case err != nil:
 		return q, fault("", "the body cannot be read")
 	}
