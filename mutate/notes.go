@@ -7,7 +7,8 @@ import (
 	"github.com/lanyard-k8s/lanyard/mutate/violation"
 )
 
-// Warnings are bounded: kubectl prints each on a line of its own, and the API server cuts long ones.
+// Warnings are bounded, here and nowhere else: kubectl prints each on a line of its own, and the API server cuts long ones. They
+// travel in an HTTP header, so that no control character may be in them.
 const (
 	MaxWarnings      = 5
 	MaxWarningLength = 120
@@ -90,16 +91,24 @@ func (n *notes) lines(audited []violation.Violation) []string {
 	return bounded(out)
 }
 
-// bounded keeps at most MaxWarnings lines of at most MaxWarningLength characters.
+// bounded keeps at most MaxWarnings lines of at most MaxWarningLength characters, none of them a control character.
 func bounded(lines []string) []string {
 	if len(lines) > MaxWarnings {
 		rest := len(lines) - MaxWarnings + 1
 		lines = append(lines[:MaxWarnings-1:MaxWarnings-1], "and "+strconv.Itoa(rest)+" more warnings")
 	}
 	for i, line := range lines {
-		lines[i] = cut(line)
+		lines[i] = cut(strings.Map(inLine, line))
 	}
 	return lines
+}
+
+// inLine has a space in the place of a control character.
+func inLine(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return ' '
+	}
+	return r
 }
 
 // cut shortens a line in its middle, where a long path is.

@@ -13,12 +13,8 @@ import (
 	"github.com/lanyard-k8s/lanyard/mutate/violation"
 )
 
-// The bounds of what a person is told at once.
-const (
-	maxViolations   = 25
-	maxWarnings     = 5
-	maxWarningRunes = 120
-)
+// maxViolations is how many a person is told of at once. Warnings are bounded where they are written, in room mutate.
+const maxViolations = 25
 
 // refuse is the one place where violations become an answer: 403 Forbidden with every violation, sorted, in the words of a
 // field.ErrorList, the first 25 of them spelled out in message and details alike.
@@ -60,23 +56,6 @@ func fieldError(v violation.Violation) *field.Error {
 		kind = field.ErrorTypeRequired
 	}
 	return &field.Error{Type: kind, Field: v.Field, Detail: v.Message, BadValue: ""}
-}
-
-// warningsOf bounds a decision's warnings once more, whatever room they come from: at most five of at most 120 characters
-// each, and no control characters, since they travel in an HTTP header.
-func warningsOf(all []string) []string {
-	if len(all) == 0 {
-		return nil
-	}
-	out := make([]string, 0, min(len(all), maxWarnings))
-	for i, w := range all {
-		if i == maxWarnings-1 && len(all) > maxWarnings {
-			out = append(out, fmt.Sprintf("and %d more warnings", len(all)-i))
-			break
-		}
-		out = append(out, clip(w, maxWarningRunes))
-	}
-	return out
 }
 
 // clip cuts s to n characters, the last three being dots then, and replaces control characters.

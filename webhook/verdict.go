@@ -54,7 +54,7 @@ func (d *Desk) judge(h hook, body []byte, rv *review) (v *verdict) {
 
 // settle turns a decision into a verdict. An outcome that does not allow refuses, the zero value among them.
 func (d *Desk) settle(decision mutate.Decision) *verdict {
-	v := &verdict{outcome: decision.Outcome, decision: decision, warnings: warningsOf(decision.Warnings)}
+	v := &verdict{outcome: decision.Outcome, decision: decision, warnings: decision.Warnings}
 	if !decision.Outcome.Allows() {
 		v.outcome, v.decision.Outcome = mutate.Denied, mutate.Denied
 		v.refused = refuse(&decision, d.rules.DocsURL)
