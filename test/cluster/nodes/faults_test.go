@@ -4,10 +4,13 @@ package nodes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,6 +145,15 @@ func testStoppedKubelet(t *testing.T, c *nodes.Cluster) {
 
 func testPowerCut(t *testing.T, c *nodes.Cluster) {
 	pod := probeOn(t, c, "node2")
+	address, err := c.Address("node2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := net.Dial("tcp", net.JoinHostPort(address, "10250"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
 	if err := c.PowerCut("node2"); err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +164,11 @@ func testPowerCut(t *testing.T, c *nodes.Cluster) {
 		ready := condition(ctx, t, c, "node2")
 		return ready.Status == corev1.ConditionUnknown, string(ready.Status)
 	})
+	// The kubelet has not closed the connection, as it would have done when it ended in order, or was only killed.
+	_ = connection.SetReadDeadline(time.Now().Add(time.Second))
+	if _, err := connection.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading from a node without power: %v, want %v", err, os.ErrDeadlineExceeded)
+	}
 	await(t, patience, "names resolve while node2 is off", func(ctx context.Context) (bool, string) {
 		got, err := probe(ctx, t, c, "node1", "lookup", "probe.default.svc.cluster.local")
 		return err == nil && got != "", got

@@ -58,7 +58,7 @@ func (n *node) boot(ctx context.Context) error {
 	if err := n.clear(); err != nil { // of a node whose process 1 has ended by itself
 		return err
 	}
-	if err := cgroup.Create(n.c.plan.Node(n.n)); err != nil {
+	if err := errors.Join(cgroup.Create(n.c.plan.Node(n.n)), network.Connect(ctx, n.c.plan, n.n, count)); err != nil {
 		return err
 	}
 	enter := network.Enter(n.c.plan.Node(n.n))
@@ -149,11 +149,13 @@ func (n *node) on() bool {
 	}
 }
 
-// clear ends what runs on the node and removes its cgroup.
+// clear ends what runs on the node and removes its cgroup and its network. The plug is pulled first: a machine without
+// power does not say goodbye to those that it is connected with.
 func (n *node) clear() error {
 	if n.process == nil {
 		return nil
 	}
+	unplugging := network.Disconnect(context.Background(), n.c.plan, n.n)
 	// When process 1 is gone, the kernel has ended all others before; killing the guard first would leave them to end
 	// unseen.
 	if n.pid != 0 && n.on() {
@@ -169,5 +171,5 @@ func (n *node) clear() error {
 		return fmt.Errorf("cutting the power of %s: %w", n.name, err)
 	}
 	n.process, n.pid = nil, 0
-	return cgroup.Remove(n.c.plan.Node(n.n))
+	return errors.Join(unplugging, cgroup.Remove(n.c.plan.Node(n.n)))
 }

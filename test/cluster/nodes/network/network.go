@@ -25,25 +25,39 @@ func Namespace(name string) string { return filepath.Join(folder, name) }
 // `ip netns exec`, which hides the cgroups by mounting /sys anew.
 func Enter(name string) []string { return []string{"nsenter", "--net=" + Namespace(name), "--"} }
 
-// Up makes the network for a number of nodes.
+// Up makes the network for a number of nodes, of which none is connected yet.
 func Up(ctx context.Context, p Plan, nodes int) error {
-	names := []string{p.Control()}
-	for n := 1; n <= nodes; n++ {
-		names = append(names, p.Node(n))
+	return build(ctx, p.Control(), step{"", wire(p)}, step{p.Control(), bridge(p, nodes)}, step{"", hostRoutes(p, nodes)})
+}
+
+// Connect gives a node, of so many, a new network namespace and plugs it in.
+func Connect(ctx context.Context, p Plan, n, nodes int) error {
+	if err := Disconnect(ctx, p, n); err != nil {
+		return err
 	}
-	for _, name := range names {
-		if err := unshare(ctx, name); err != nil {
-			return fmt.Errorf("making the network namespace %s: %w", name, err)
-		}
+	return build(ctx, p.Node(n), step{p.Control(), plug(p, n)}, step{p.Node(n), node(p, n, nodes)})
+}
+
+// Disconnect pulls a node's plug, so that nobody hears of the end of its connections, and takes its namespace's name away:
+// the namespace lasts as long as the node's processes.
+func Disconnect(ctx context.Context, p Plan, n int) error {
+	if _, err := os.Stat(Namespace(p.Node(n))); errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	steps := []step{{"", wire(p)}, {p.Control(), bridge(p, nodes)}}
-	for n := 1; n <= nodes; n++ {
-		steps = append(steps, step{p.Node(n), node(p, n, nodes)})
+	return errors.Join(
+		batch(ctx, step{p.Control(), []string{"link del " + port(n)}}),
+		remove(Namespace(p.Node(n))),
+	)
+}
+
+// build makes a network namespace and runs the steps that fill it.
+func build(ctx context.Context, namespace string, steps ...step) error {
+	if err := unshare(ctx, namespace); err != nil {
+		return fmt.Errorf("making the network namespace %s: %w", namespace, err)
 	}
-	steps = append(steps, step{"", hostRoutes(p, nodes)})
 	for _, s := range steps {
 		if err := batch(ctx, s); err != nil {
-			return fmt.Errorf("making the network %s: %w", p.Prefix(), err)
+			return fmt.Errorf("filling the network namespace %s: %w", namespace, err)
 		}
 	}
 	return nil
@@ -79,7 +93,7 @@ func wire(p Plan) []string {
 	}
 }
 
-// bridge makes the bridge in the control plane's namespace and plugs this machine and the nodes into it.
+// bridge makes the bridge in the control plane's namespace, plugs this machine into it, and points the way to all pods.
 func bridge(p Plan, nodes int) []string {
 	commands := []string{
 		"link set lo up",
@@ -89,12 +103,20 @@ func bridge(p Plan, nodes int) []string {
 		"link set bridge up",
 	}
 	for n := 1; n <= nodes; n++ {
-		commands = append(commands,
-			fmt.Sprintf("link add node%d type veth peer name eth0 netns %s", n, Namespace(p.Node(n))),
-			fmt.Sprintf("link set node%d master bridge up", n),
-			podRoute(p, n))
+		commands = append(commands, podRoute(p, n))
 	}
 	return commands
+}
+
+// port is the name of a node's port of the bridge.
+func port(n int) string { return fmt.Sprintf("node%d", n) }
+
+// plug plugs a node into the bridge.
+func plug(p Plan, n int) []string {
+	return []string{
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port(n), Namespace(p.Node(n))),
+		fmt.Sprintf("link set %s master bridge up", port(n)),
+	}
 }
 
 // node gives a node its address and its ways to the pods on the others. The route for Services leads nowhere; without one,
@@ -140,13 +162,17 @@ func Down(ctx context.Context, p Plan) error {
 	found, err := filepath.Glob(filepath.Join(folder, p.Prefix()+"-*"))
 	errs = append(errs, err)
 	for _, path := range found {
-		if err := syscall.Unmount(path, 0); err != nil && !errors.Is(err, syscall.EINVAL) { // EINVAL: nothing is mounted there
-			errs = append(errs, fmt.Errorf("removing the network namespace %s: %w", filepath.Base(path), err))
-			continue
-		}
-		errs = append(errs, os.Remove(path))
+		errs = append(errs, remove(path))
 	}
 	return errors.Join(errs...)
+}
+
+// remove takes a network namespace's name away.
+func remove(path string) error {
+	if err := syscall.Unmount(path, 0); err != nil && !errors.Is(err, syscall.EINVAL) { // EINVAL: nothing is mounted there
+		return fmt.Errorf("removing the network namespace %s: %w", filepath.Base(path), err)
+	}
+	return os.Remove(path)
 }
 
 // batch runs the commands of a step.
