@@ -72,6 +72,15 @@ docker:
 	}
 }
 
+// TestTheExampleIsTaken: what the documents tell people to begin with.
+func TestTheExampleIsTaken(t *testing.T) {
+	t.Parallel()
+	s, err := settings.Load("../../docs/examples/docker/exchange.yaml")
+	if err != nil || !s.Docker.Enabled || s.Docker.Submitters[1000] == "" || s.Docker.UserPrefix == "" {
+		t.Errorf("got %+v, %v", s.Docker, err)
+	}
+}
+
 func TestDockerFaults(t *testing.T) {
 	t.Parallel()
 	const user = "submitters: {1000: alice}"

@@ -41,6 +41,7 @@ type house struct {
 	dir     string
 	port    string
 	metrics string
+	through []string // what the program is started through, to have less power than the tests
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -92,8 +93,9 @@ func (h *house) socket() string { return h.dir + "/run/submit.sock" }
 // start starts the program in the Engine's network.
 func (h *house) start() {
 	h.t.Helper()
-	h.cmd = h.engine.Command(context.WithoutCancel(h.t.Context()), h.w.exchange, "--backend", "docker", "--config", h.dir+"/exchange.yaml",
+	args := append(h.through[:len(h.through):len(h.through)], h.w.exchange, "--backend", "docker", "--config", h.dir+"/exchange.yaml",
 		"--metrics-listen", "127.0.0.1:"+h.metrics, "--log-level", "debug")
+	h.cmd = h.engine.Command(context.WithoutCancel(h.t.Context()), args[0], args[1:]...)
 	h.cmd.Stderr = &locked{h: h}
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(h.t, h.cmd.Start())
