@@ -196,7 +196,7 @@ func dockerLimits(sec *config.Section) DockerLimits {
 		DefaultMemory:  quantity(sec, "defaultMemory", "6Mi"),
 		MaxMemory:      quantity(sec, "maxMemory", "6Mi"),
 		PIDs:           sec.Int("pids", 1024, 16, 1<<20),
-		Kept:           seconds(sec, "keptSeconds", 3600, 0, 30*day),
+		Kept:           seconds(sec, "keptSeconds", 3600, 1, 30*day),
 	}
 	for key, pair := range map[string][2]resource.Quantity{"defaultCPU": {l.DefaultCPU, l.MaxCPU}, "defaultMemory": {l.DefaultMemory, l.MaxMemory}} {
 		if !pair[1].IsZero() && (pair[0].IsZero() || pair[0].Cmp(pair[1]) > 0) {
