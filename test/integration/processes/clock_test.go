@@ -71,9 +71,8 @@ func (h *house) nudge(word string) {
 // once the clocks agree.
 func TestAClockTenMinutesOff(t *testing.T) {
 	w := theWorld(t)
+	config := w.onSQLite(w.sqliteThatKnows(t))
 	w.emptied(t)
-	config := w.configured("store: {directory: " + t.TempDir() + "/records}\nreconcile: {policies: " + w.policies + "}")
-	w.migrate(t, config)
 	h := w.house(t)
 	var shift atomic.Int64
 	p := w.replica(t, "late", config, "--kubeconfig="+w.late(t, &shift))

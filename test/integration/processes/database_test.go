@@ -103,32 +103,19 @@ func TestADatabaseFromBeforeARevocation(t *testing.T) {
 	w := withPostgres(t)
 	for name, start := range map[string]func(t *testing.T) (before, after string, restore func()){
 		"sqlite": func(t *testing.T) (string, string, func()) {
-			dir := t.TempDir()
-			config := func(sub string) string {
-				return w.configured("store: {directory: " + dir + "/" + sub + "}\nreconcile: {policies: " + w.policies + "}")
-			}
-			return config("live"), config("copy"), func() {
-				must(t, os.MkdirAll(dir+"/copy", 0o700))
-				files, err := os.ReadDir(dir + "/live")
-				must(t, err)
-				for _, f := range files {
-					content, err := os.ReadFile(dir + "/live/" + f.Name())
-					must(t, err)
-					must(t, os.WriteFile(dir+"/copy/"+f.Name(), content, 0o600))
-				}
-			}
+			live, later := w.sqliteThatKnows(t), t.TempDir()+"/copy"
+			return w.onSQLite(live), w.onSQLite(later), func() { copied(t, live, later) }
 		},
 		"postgres": func(t *testing.T) (string, string, func()) {
-			live := w.database(t)
+			live := w.databaseThatKnows(t)
 			return w.onPostgres(t, live, ""), w.onPostgres(t, live+"copy", ""), func() {
 				must(t, w.pg.Exec(t.Context(), "postgres", fmt.Sprintf("CREATE DATABASE %scopy TEMPLATE %s", live, live)))
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			before, after, restore := start(t)
 			w.emptied(t)
-			before, after, copied := start(t)
-			w.migrate(t, before)
 			h := w.house(t)
 			p := w.replica(t, "live-"+name, before)
 			must(t, p.Start(t.Context()))
@@ -137,7 +124,7 @@ func TestADatabaseFromBeforeARevocation(t *testing.T) {
 			token, others := h.subject(pod), h.subject(other)
 			within(t, 20*time.Second, "both are judged", func() bool { return ask(t.Context(), p, others).status == http.StatusOK })
 			must(t, p.Stop(t.Context()))
-			copied()
+			restore()
 			must(t, p.Start(t.Context()))
 			within(t, 20*time.Second, "the revocation is taken", func() bool { return h.revoke(p, pod.UID).status == http.StatusOK })
 			h.wants("revoked", p, token, http.StatusBadRequest, "invalid_request")

@@ -90,10 +90,9 @@ func (l *ledger) check(t *testing.T, directory, namespace string) {
 // database holds every row and every revocation that was acknowledged, before the program could write them anew.
 func TestTwentyKillsOfTheProgram(t *testing.T) {
 	w := theWorld(t)
+	directory := w.sqliteThatKnows(t)
 	w.emptied(t)
-	directory := t.TempDir() + "/records"
-	config := w.configured("store: {directory: " + directory + "}\nreconcile: {policies: " + w.policies + ", cluster: test}")
-	w.migrate(t, config)
+	config := w.onSQLite(directory)
 	h := w.house(t)
 	p := w.replica(t, "killed", config)
 	must(t, p.Start(t.Context()))

@@ -56,6 +56,7 @@ type world struct {
 	kubeconfig string
 	err        error
 	databases  int
+	templates  templates
 }
 
 var shared world

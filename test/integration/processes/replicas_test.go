@@ -95,10 +95,9 @@ func (w *world) three(t *testing.T, config string) []*exchange.Program {
 // TestThreeReplicas is an installation's life with three replicas on one database, of which any may be asked.
 func TestThreeReplicas(t *testing.T) {
 	w := withPostgres(t)
+	database := w.databaseThatKnows(t)
 	w.emptied(t)
-	database := w.database(t)
-	config := w.onPostgres(t, database, "")
-	w.migrate(t, config)
+	config := w.onPostgres(t, database, "keys: {secret: "+release+"/"+keySecret+", maxAgeSeconds: 8}")
 	h := w.house(t)
 	replicas := w.three(t, config)
 	t.Run("all at once, and one key", func(t *testing.T) { w.agree(t, replicas, 1) })

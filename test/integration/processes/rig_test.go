@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ type house struct {
 	namespace string
 	alice     kubernetes.Interface
 	keeper    string // an admin's token
+	tried     int    // pods that were made until one was confirmed
 }
 
 // house makes a managed namespace in which alice may submit.
@@ -117,6 +119,77 @@ func (w *world) migrate(t *testing.T, config string) {
 	if out, err := w.command(t, config, "migrate"); err != nil {
 		t.Fatalf("migrate: %v: %s", err, out)
 	}
+}
+
+// templates are databases that know the policies already, with nothing else in them: an exchange on a copy confirms at once, and
+// need not wait until the guard epoch of a first start has passed.
+type templates struct {
+	once     sync.Once
+	sqlite   string // the directory
+	postgres string // the database; empty where there is no PostgreSQL
+}
+
+// known makes the templates, once, both at the same time.
+func (w *world) known(t *testing.T) templates {
+	t.Helper()
+	w.templates.once.Do(func() {
+		h := w.house(t)
+		w.templates.sqlite = w.cp.Path("template")
+		configs := []string{w.onSQLite(w.templates.sqlite)}
+		if w.pg != nil {
+			w.templates.postgres = w.database(t)
+			configs = append(configs, w.onPostgres(t, w.templates.postgres, ""))
+		}
+		var programs []*exchange.Program
+		for i, config := range configs {
+			w.migrate(t, config)
+			p := w.replica(t, fmt.Sprint("template-", i), config)
+			w.emptied(t) // of the other database's mark: to the second one, the first would be the one that was lost
+			must(t, p.Start(t.Context()))
+			programs = append(programs, p)
+		}
+		for _, p := range programs {
+			h.settled(p)
+			must(t, p.Stop(t.Context()))
+		}
+	})
+	return templates{sqlite: w.templates.sqlite, postgres: w.templates.postgres}
+}
+
+// onSQLite is a configuration for one process on a directory.
+func (w *world) onSQLite(directory string) string {
+	return w.configured("store: {directory: " + directory + "}\nreconcile: {policies: " + w.policies + ", cluster: test}\nlimits: {holdMilliseconds: 1000}")
+}
+
+// sqliteThatKnows is a directory whose database knows the policies.
+func (w *world) sqliteThatKnows(t *testing.T) string {
+	t.Helper()
+	from, to := w.known(t).sqlite, t.TempDir()+"/records"
+	copied(t, from, to)
+	return to
+}
+
+// copied copies a directory of files that only we may read.
+func copied(t *testing.T, from, to string) {
+	t.Helper()
+	must(t, os.MkdirAll(to, 0o700))
+	files, err := os.ReadDir(from)
+	must(t, err)
+	for _, f := range files {
+		content, err := os.ReadFile(filepath.Join(from, f.Name()))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(to, f.Name()), content, 0o600))
+	}
+}
+
+// databaseThatKnows is a database that knows the policies.
+func (w *world) databaseThatKnows(t *testing.T) string {
+	t.Helper()
+	from := w.known(t).postgres
+	w.databases++
+	name := fmt.Sprint("exchange", w.databases)
+	must(t, w.pg.Exec(t.Context(), "postgres", "CREATE DATABASE "+name+" TEMPLATE "+from))
+	return name
 }
 
 // replica prepares a program that ends with the test; a token or a key in its log, or a line that is no JSON, fails the test.
@@ -268,9 +341,10 @@ func (h *house) settled(p *exchange.Program) *corev1.Pod {
 	var pod *corev1.Pod
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	for n := 0; n < 120; n++ {
+	for range 120 {
 		<-tick.C
-		pod = h.pod(fmt.Sprint("first-", n))
+		h.tried++
+		pod = h.pod(fmt.Sprint("first-", h.tried))
 		if ask(h.t.Context(), p, h.subject(pod)).status == http.StatusOK {
 			return pod
 		}

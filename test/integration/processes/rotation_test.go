@@ -125,8 +125,8 @@ func (v *verifier) verify(ctx context.Context, token string) (kid string, exp ti
 // as briefly as they can.
 const (
 	rotations = 3
-	every     = 6 * time.Second
-	short     = "tokenSeconds: 30\nkeys: {secret: " + release + "/" + keySecret + ", maxAgeSeconds: 2, retentionSeconds: 30, rotateEverySeconds: 6}"
+	every     = 4 * time.Second
+	short     = "tokenSeconds: 30\nkeys: {secret: " + release + "/" + keySecret + ", maxAgeSeconds: 1, retentionSeconds: 30, rotateEverySeconds: 4}"
 )
 
 // issued is a token that is verified again and again until it ends.
@@ -168,9 +168,9 @@ func load(ctx context.Context, t *testing.T, p *exchange.Program, subject string
 // replica's keys until it ends: not one verification fails, and each new key is one replica's alone.
 func TestRotationsUnderLoad(t *testing.T) {
 	w := withPostgres(t)
+	database := w.databaseThatKnows(t)
 	w.emptied(t)
-	config := w.onPostgres(t, w.database(t), short)
-	w.migrate(t, config)
+	config := w.onPostgres(t, database, short)
 	h := w.house(t)
 	begun := time.Now()
 	replicas := w.three(t, config)
