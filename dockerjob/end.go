@@ -110,6 +110,7 @@ func (b *Backend) finish(ctx context.Context, t *task, end string, code *int) {
 		return
 	}
 	end = t.reason(end)
+	_ = b.reached(StepNoticed)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := b.revoke(ctx, t.row, delegation.ContainerEnded)
 		if err == nil {
@@ -121,6 +122,7 @@ func (b *Backend) finish(ctx context.Context, t *task, end string, code *int) {
 			return
 		}
 	}
+	_ = b.reached(StepRevoked)
 	t.over(end, code, b.now())
 	b.metrics.running.Dec()
 	b.metrics.ended.WithLabelValues(end).Inc()
@@ -129,6 +131,7 @@ func (b *Backend) finish(ctx context.Context, t *task, end string, code *int) {
 		t.linger(ctx, b.s.Linger)
 		b.keepRest(ctx, t)
 	}
+	_ = b.reached(StepRead)
 	t.close()
 	defer t.clear()
 	if err := b.clear(ctx, t); err != nil && ctx.Err() == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,18 +61,25 @@ func child() int {
 	go func() { _ = b.Run(ctx) }()
 	for tick := time.NewTicker(10 * time.Millisecond); b.Ready() != nil; <-tick.C {
 	}
-	_, err = b.Submit(ctx, alice, spec("killed", "wait"))
+	ending := slices.Contains(dockerjob.Ending(), dockerjob.Step(os.Getenv(childStep)))
+	job := spec("killed", "wait")
+	if ending {
+		job.Command = []string{"exit", "3"}
+	}
+	if _, err = b.Submit(ctx, alice, job); err == nil && ending {
+		select {}
+	}
 	fmt.Fprintln(os.Stderr, "the step never came:", err)
 	return 1
 }
 
-// TestKilledAtEveryStep kills the process after each step of a submission, by SIGKILL. Another one that starts then leaves nothing
+// TestKilledAtEveryStep kills the process after each step of a submission and of an end, by SIGKILL. Another one that starts then leaves nothing
 // usable: no container, no volume, no live row, and a proof that was read in between is refused. A job whose row had become
 // active goes on instead.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	e := sharedEngine(t)
-	for _, step := range dockerjob.Steps() {
+	for _, step := range slices.Concat(dockerjob.Steps(), dockerjob.Ending()) {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()
 			r := prepare(t, e)
@@ -91,7 +99,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 					t.Errorf("a proof from before the kill gives %q", got)
 				}
 			}
-			if jobs, err := r.List(t.Context(), alice); err != nil || len(jobs) > 0 {
+			// Whoever had not been told of the end learns of it now; of the rest nobody knows.
+			jobs, err := r.List(t.Context(), alice)
+			if told := step != dockerjob.StepNoticed; err != nil || (len(jobs) == 0) != told || !told && (jobs[0].ExitCode == nil || *jobs[0].ExitCode != 3) {
 				t.Errorf("alice sees %+v, %v", jobs, err)
 			}
 			// The name is free again.
@@ -103,7 +113,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 // hasProof says at which steps a proof lies in a volume that some container has mounted.
 func hasProof(s dockerjob.Step) bool {
 	switch s {
-	case dockerjob.StepWritten, dockerjob.StepContainer, dockerjob.StepChecked, dockerjob.StepStarted, dockerjob.StepActive:
+	case dockerjob.StepWritten, dockerjob.StepContainer, dockerjob.StepChecked, dockerjob.StepStarted, dockerjob.StepActive,
+		dockerjob.StepNoticed, dockerjob.StepRevoked, dockerjob.StepRead:
 		return true
 	default:
 		return false

@@ -259,7 +259,7 @@ func (r *rig) end() {
 // eventually waits for something. It is the test's deadline that gives up.
 func (r *rig) eventually(what string, ok func() bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -35,7 +35,17 @@ const (
 	StepActive    Step = "active"    // the row is ACTIVE with the container's id
 )
 
-// Steps lists them in order.
+// The steps of an end. Whoever is stopped after any of them leaves it to the next comparison.
+const (
+	StepNoticed Step = "noticed" // the container has ended
+	StepRevoked Step = "revoked" // the row is revoked
+	StepRead    Step = "read"    // the output was read, or nobody came for it
+)
+
+// Ending lists the steps of an end, in order.
+func Ending() []Step { return []Step{StepNoticed, StepRevoked, StepRead} }
+
+// Steps lists the steps of a submission, in order.
 func Steps() []Step {
 	return []Step{StepImage, StepRow, StepVolume, StepWriter, StepWritten, StepUnwritten, StepContainer, StepChecked, StepStarted, StepActive}
 }

@@ -20,7 +20,7 @@ import (
 const (
 	cgroupPrefix = "lanyard-docker-"
 	// emptyWithin is how long the kernel may take to take the last killed process out of its group.
-	emptyWithin = 30 * time.Second
+	emptyWithin = 120 * time.Second
 )
 
 // cgroups finds an Engine's groups, or with "*" those of all: one for each controller, or a single one.

@@ -31,7 +31,7 @@ const (
 	gateway = "10.213.0.1"
 	bridge  = gateway + "/20"
 	// upWithin is how long dockerd may take to answer, on a machine that does a lot besides.
-	upWithin = 2 * time.Minute
+	upWithin = 5 * time.Minute
 	// configured is where Docker keeps a key of its own; home.sh mounts something over it.
 	configured = "/etc/docker"
 )

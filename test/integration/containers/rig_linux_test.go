@@ -178,7 +178,7 @@ func (h *house) run(store delegation.Store, ca []byte) {
 
 func (h *house) eventually(what string, ok func() bool) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	for tick := time.NewTicker(20 * time.Millisecond); !ok(); {
 		select {
