@@ -11,7 +11,7 @@ package liveness
 
 import "time"
 
-// State is what the watches know of one pod or node.
+// State is what the watches know of one pod.
 type State int
 
 // The states. Only what a trustworthy watch shows is Alive; what is Dead stays dead whatever becomes of the watch.
@@ -20,7 +20,7 @@ const (
 	Unknown State = iota
 	// Alive: it exists, has not ended, and is not past its deletion time.
 	Alive
-	// Dead: it was seen to be deleted, to have ended or to be past its deletion time, or another has its name now.
+	// Dead: it was seen to be deleted, to have ended or to be past its deletion time.
 	Dead
 )
 

@@ -20,8 +20,6 @@ type Nodes struct {
 	source  source
 	pulse   pulse
 
-	only string // the one name that the watch covers; empty is all
-
 	mu   sync.RWMutex
 	uids map[string]string // by name
 }
@@ -51,7 +49,7 @@ func newNodes(client metadata.Interface, only string, o Options) (*Nodes, error)
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", only).String()
 		}
 	}
-	return &Nodes{pulse: pulse{silence: o.Silence}, options: o, source: s, only: only, uids: map[string]string{}}, nil
+	return &Nodes{pulse: pulse{silence: o.Silence}, options: o, source: s, uids: map[string]string{}}, nil
 }
 
 // Run watches until ctx ends.
@@ -60,27 +58,13 @@ func (n *Nodes) Run(ctx context.Context) error {
 	return nil
 }
 
-// State answers for the node in a token: Alive if the live Node of that name has that UID, Dead if it has another or there
-// is no such Node, Unknown if the token names no UID, the name is not watched or the watch is not to be trusted.
-func (n *Nodes) State(name, uid string, now time.Time) State {
-	if uid == "" || n.only != "" && n.only != name || !n.pulse.trusted(now) {
-		return Unknown
-	}
-	if n.UID(name) == uid {
-		return Alive
-	}
-	return Dead
-}
-
-// UID is the live node's, empty if the watch knows none of that name.
+// UID is the live node's, empty if the watch knows none of that name. While the watch is not to be trusted (Trusted) nothing
+// follows from it.
 func (n *Nodes) UID(name string) string {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return n.uids[name]
 }
-
-// Synced says whether everything has been read once; readiness at start asks it.
-func (n *Nodes) Synced() bool { return n.pulse.read() }
 
 // Trusted says whether the watch is synced and has been heard of lately; see Pods.Trusted.
 func (n *Nodes) Trusted(now time.Time) bool { return n.pulse.trusted(now) }

@@ -14,41 +14,41 @@ func node(name, uid string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
 }
 
-func TestNodeState(t *testing.T) {
+func TestNodes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		only string
-		see  func(*nodeStore) []error
-		uid  string
-		wait time.Duration
-		want State
+		only      string
+		see       func(*nodeStore) []error
+		wait      time.Duration
+		want      string // the UID of node n
+		untrusted bool
 	}{
 		"the live node": {
-			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "1"))} }, uid: "1", want: Alive,
+			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "1"))} }, want: "1",
 		},
 		"a node re-created under the same name": {
 			see: func(s *nodeStore) []error {
 				return []error{s.Add(node("n", "1")), s.Delete(node("n", "1")), s.Add(node("n", "2"))}
-			}, uid: "1", want: Dead,
+			}, want: "2",
 		},
 		"a node re-created while nobody watched": {
 			see: func(s *nodeStore) []error {
 				return []error{s.Add(node("n", "1")), s.Replace([]any{node("n", "2")}, "")}
-			}, uid: "1", want: Dead,
+			}, want: "2",
 		},
 		"a deleted node": {
-			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "1")), s.Delete(node("n", "1"))} }, uid: "1", want: Dead,
+			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "1")), s.Delete(node("n", "1"))} },
 		},
-		"a node that never was": {see: func(*nodeStore) []error { return nil }, uid: "1", want: Dead},
-		"a token without a node UID": {
-			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "1"))} }, uid: "", want: Unknown,
+		"a node that went while nobody watched": {
+			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "1")), s.Replace(nil, "")} },
 		},
-		"a node that the watch does not cover": {only: "another", see: func(*nodeStore) []error { return nil }, uid: "1", want: Unknown},
+		"a node that never was": {see: func(*nodeStore) []error { return nil }},
+		"another node":          {see: func(s *nodeStore) []error { return []error{s.Add(node("m", "1"))} }},
 		"the one node that the watch covers": {
-			only: "n", see: func(s *nodeStore) []error { return []error{s.Update(node("n", "1"))} }, uid: "1", want: Alive,
+			only: "n", see: func(s *nodeStore) []error { return []error{s.Update(node("n", "1"))} }, want: "1",
 		},
-		"another UID, but the watch is silent": {
-			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "2"))} }, uid: "1", wait: 71 * time.Second, want: Unknown,
+		"a watch that is silent": {
+			see: func(s *nodeStore) []error { return []error{s.Add(node("n", "2"))} }, wait: 71 * time.Second, want: "2", untrusted: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestNodeState(t *testing.T) {
 			must(t, s.Replace(nil, ""))
 			must(t, tc.see(s)...)
 			clock.Step(tc.wait)
-			if got := n.State("n", tc.uid, clock.Now()); got != tc.want {
-				t.Errorf("state = %s, want %s", got, tc.want)
+			if uid, trusted := n.UID("n"), n.Trusted(clock.Now()); uid != tc.want || trusted == tc.untrusted {
+				t.Errorf("UID %q, trusted %t, want %q, %t", uid, trusted, tc.want, !tc.untrusted)
 			}
 		})
 	}

@@ -141,11 +141,6 @@ func (p *Pods) State(uid string, now time.Time) State {
 	}
 }
 
-// Synced says whether every watch has read everything once; readiness at start asks it.
-func (p *Pods) Synced() bool {
-	return !slices.ContainsFunc(p.watches, func(s *podStore) bool { return !s.pulse.read() })
-}
-
 // Trusted says whether every watch is synced and has been heard of lately. It comes and goes with the API server, so it is
 // for metrics and no reason not to be ready: verdicts are then confirmed by reviews.
 func (p *Pods) Trusted(now time.Time) bool {

@@ -38,13 +38,6 @@ func (p *pulse) age(now time.Time) time.Duration {
 	return max(0, now.Sub(time.Unix(0, last)))
 }
 
-// read says whether the whole state has been read once.
-func (p *pulse) read() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.synced
-}
-
 // opened notes that the API server has accepted the watch.
 func (p *pulse) opened(now time.Time) {
 	p.mu.Lock()

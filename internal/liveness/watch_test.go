@@ -91,8 +91,8 @@ func TestWatchIsListenedTo(t *testing.T) {
 	state := func(uid string) State { return p.State(uid, clock.Now()) }
 	eventually(t, "the listed pod is alive", func() bool { return state("a") == Alive })
 
-	if !p.Synced() {
-		t.Error("listed, and not synced")
+	if !p.Trusted(clock.Now()) {
+		t.Error("listed, and not trusted")
 	}
 
 	clock.Step(64 * time.Second)
