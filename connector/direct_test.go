@@ -177,7 +177,16 @@ func TestWhatWaitsInMemoryIsBoundedInBytes(t *testing.T) {
 
 func TestDirectNeedsItsParts(t *testing.T) {
 	t.Parallel()
-	if _, err := NewDirect(nil, nodebinding.Socket, time.Second, nil); err == nil {
-		t.Error("without sinks")
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	must(t, err)
+	to := []sink.Sink{&outlet{name: sink.Log}}
+	for what, attempt := range map[string]func() (*Direct, error){
+		"sinks":     func() (*Direct, error) { return NewDirect(nil, nodebinding.Socket, time.Second, metrics) },
+		"a timeout": func() (*Direct, error) { return NewDirect(to, nodebinding.Socket, 0, metrics) },
+		"metrics":   func() (*Direct, error) { return NewDirect(to, nodebinding.Socket, time.Second, nil) },
+	} {
+		if _, err := attempt(); err == nil || err.Error() != "connector: sinks, a timeout or metrics are missing" {
+			t.Errorf("without %s: %v", what, err)
+		}
 	}
 }

@@ -288,8 +288,8 @@ func TestASet(t *testing.T) {
 	if _, err := mint.NewSet(r, timing(), []mint.Key{a}, now()); !errors.Is(err, mint.ErrKeyMissing) {
 		t.Errorf("without a key: error is %v, want ErrKeyMissing", err)
 	}
-	if _, err := mint.NewSet(r, mint.Timing{}, []mint.Key{a, b}, now()); err == nil {
-		t.Error("a set without timing was made")
+	if _, err := mint.NewSet(r, mint.Timing{}, []mint.Key{a, b}, now()); err == nil || !strings.Contains(err.Error(), "max-age and a token's life must be given") {
+		t.Errorf("a set without timing: %v", err)
 	}
 	s, err := mint.NewSet(r, timing(), []mint.Key{a, b}, now())
 	if err != nil {

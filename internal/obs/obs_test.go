@@ -46,8 +46,8 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", level, diff)
 		}
 	}
-	if _, err := NewLogger(io.Discard, "warn"); err == nil {
-		t.Error("an unknown level is taken")
+	if _, err := NewLogger(io.Discard, "warn"); err == nil || err.Error() != `log level "warn": must be one of [debug info error]` {
+		t.Errorf("an unknown level: %v", err)
 	}
 }
 

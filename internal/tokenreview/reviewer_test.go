@@ -117,8 +117,8 @@ func TestAFloodOfForgedTokensIsBounded(t *testing.T) {
 	}
 	for i := range 2000 {
 		token := tokenFor(minted{podUID: "unknown", mark: fmt.Sprint(i)})
-		if _, err := g.Review(t.Context(), token, nil); err == nil {
-			t.Fatal("a forged token has a verdict")
+		if _, err := g.Review(t.Context(), token, nil); ReasonOf(err) != TokenInvalid && ReasonOf(err) != ValidatorUnavailable {
+			t.Fatalf("a forged token: %v, want an invalid one, or none that could be reviewed", err)
 		}
 	}
 	g.backend.called(t, 50)
@@ -145,8 +145,8 @@ func TestARefusalIsRememberedForTwoSecondsAtMost(t *testing.T) {
 	g.backend.say = nil
 	g.wants(t, token, "")
 	g.backend.called(t, 2)
-	if _, err := NewReviewer(Options{Backend: g.backend, Audience: audience, NegativeFor: 3 * time.Second}); err == nil {
-		t.Error("refusals may be remembered for three seconds")
+	if _, err := NewReviewer(Options{Backend: g.backend, Audience: audience, NegativeFor: 3 * time.Second}); err == nil || !strings.Contains(err.Error(), "NegativeFor must not exceed 2s") {
+		t.Errorf("refusals that are remembered for three seconds: %v", err)
 	}
 }
 
