@@ -9,22 +9,43 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
-// abandon undoes a submission that failed. The row goes first: nothing that is left standing is of use without it. What cannot be
-// undone now is found by the next comparison, since no row stands for it any more.
+// abandon undoes a submission that failed. What cannot be undone now, since the database or the Engine is away just then, is tried
+// again until it is: its submitter was told that it failed, so that it must not come back as a running job.
 func (b *Backend) abandon(ctx context.Context, t *task) {
-	ctx = context.WithoutCancel(ctx) // undoing is not given up because the submitter is gone
 	if !t.take() {
 		return // it had begun to run, and somebody sees to its end already
 	}
-	err := b.revoke(ctx, t.row, delegation.StartFailed)
-	err = errors.Join(err, b.clear(ctx, t))
-	if err != nil {
-		b.log.Error(err, "undo a submission", "id", t.id)
-	}
+	err := b.undo(context.WithoutCancel(ctx), t) // it is not given up because the submitter is gone
 	t.over(EndFailed, nil, b.now())
 	t.close()
 	b.metrics.running.Dec()
 	b.metrics.ended.WithLabelValues(EndFailed).Inc()
+	if err != nil {
+		b.log.Error(err, "undo a submission; trying again", "id", t.id)
+		if b.spawn(func(ctx context.Context) { b.undoLater(ctx, t) }) {
+			return
+		}
+	}
+	b.forget(t)
+}
+
+// undo ends the row first: nothing that is left standing is of use without it.
+func (b *Backend) undo(ctx context.Context, t *task) error {
+	return errors.Join(b.revoke(ctx, t.row, delegation.StartFailed), b.clear(ctx, t))
+}
+
+func (b *Backend) undoLater(ctx context.Context, t *task) {
+	for pause := firstPause; sleep(ctx, pause); pause = min(2*pause, lastPause) {
+		if b.undo(ctx, t) == nil {
+			b.forget(t)
+			return
+		}
+	}
+}
+
+// forget takes a job that never was off the list. What is left of it is swept.
+func (b *Backend) forget(t *task) {
+	t.clear()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.tasks, t.id)

@@ -302,3 +302,36 @@ func planted(t *testing.T, r *rig, name string, h *tar.Header) string {
 	}
 	return name
 }
+
+// TestTheEnginesAddress: a bridge network has a gateway, and what has none is no place for jobs.
+func TestTheEnginesAddress(t *testing.T) {
+	t.Parallel()
+	e := sharedEngine(t)
+	engine, err := dockerjob.NewEngine(e.Host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	if err := engine.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got, err := engine.Gateway(t.Context(), "bridge"); err != nil || got != e.Gateway() {
+		t.Errorf("the bridge's gateway is %v, %v", got, err)
+	}
+	for network, want := range map[string]string{"host": "it has no gateway", "nowhere": "no such"} {
+		if _, err := engine.Gateway(t.Context(), network); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("network %s: %v", network, err)
+		}
+	}
+	if _, err := dockerjob.NewEngine("nonsense"); err == nil {
+		t.Error("made for an address that is none")
+	}
+	nobody, err := dockerjob.NewEngine("unix:///nowhere/docker.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	if err := nobody.Ping(t.Context()); !errors.Is(err, dockerjob.ErrEngine) {
+		t.Errorf("nobody answers with %v", err)
+	}
+}

@@ -292,6 +292,43 @@ func TestTheDatabaseGoesAway(t *testing.T) {
 	r.nothingLeft()
 }
 
+// TestUndoneLater: a submission fails, and so does undoing it, since the database goes away at that moment. It is undone once that is
+// back, and never seen running.
+func TestUndoneLater(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	broken := errors.New("broken on purpose")
+	r := prepare(t, sharedEngine(t), func(s *dockerjob.Settings) { s.Resync = time.Hour })
+	r.memory = &delegationtest.Memory{Fail: func() error {
+		if away.Load() {
+			return delegation.ErrUnavailable
+		}
+		return nil
+	}}
+	r.open()
+	var proof string
+	r.SetAt(func(s dockerjob.Step) error {
+		if s != dockerjob.StepActive {
+			return nil
+		}
+		proof = r.lyingProofs()[0]
+		away.Store(true)
+		return broken
+	})
+	r.run()
+	r.eventually("the backend is ready", func() bool { return r.Ready() == nil })
+	if _, err := r.Submit(t.Context(), alice, spec("undone", "wait")); !errors.Is(err, broken) {
+		t.Fatalf("submitted with %v", err)
+	}
+	if jobs, err := r.List(t.Context(), alice); err != nil || len(jobs) != 1 || jobs[0].State != dockerjob.Ended || jobs[0].End != dockerjob.EndFailed {
+		t.Errorf("alice sees %+v, %v", jobs, err)
+	}
+	away.Store(false)
+	r.eventually("it is undone", func() bool { return r.exchange(proof) == "row_revoked" })
+	r.nothingLeft()
+	r.eventually("it is forgotten", func() bool { jobs, err := r.List(t.Context(), alice); return err == nil && len(jobs) == 0 })
+}
+
 // container starts a container that is not the backend's. It may be swept before it has started.
 func (r *rig) container(name string, labels map[string]string) {
 	r.t.Helper()
