@@ -64,11 +64,15 @@ func TestMeeting(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, *me), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	look, late := time.NewTicker(10*time.Millisecond), time.After(time.Minute)
+	defer look.Stop()
+	for {
 		if here, err := os.ReadDir(dir); err == nil && len(here) == 2 {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-look.C:
+		case <-late:
 			t.Fatal("the other side did not come within a minute")
 		}
 	}

@@ -95,7 +95,7 @@ func killPrograms(t *testing.T, h *house.House, name string) { signal(t, h, "-KI
 // pausePrograms stops every process of a name in its tracks for a while.
 func pausePrograms(t *testing.T, h *house.House, name string) {
 	signal(t, h, "-STOP", name)
-	time.Sleep(outage) // the fault itself, not a wait for something
+	<-time.After(outage) // the fault itself, not a wait for something
 	signal(t, h, "-CONT", name)
 }
 
@@ -122,14 +122,14 @@ func losePod(t *testing.T, h *house.House) {
 func away(t *testing.T, h *house.House, component cluster.Component) {
 	t.Helper()
 	must(t, h.Cluster.Kill(component))
-	time.Sleep(outage) // the fault itself
+	<-time.After(outage) // the fault itself
 	must(t, h.Cluster.Restart(t.Context(), component))
 }
 
 func paused(t *testing.T, h *house.House, component cluster.Component) {
 	t.Helper()
 	must(t, h.Cluster.Pause(component))
-	time.Sleep(outage) // the fault itself
+	<-time.After(outage) // the fault itself
 	must(t, h.Cluster.Resume(component))
 }
 

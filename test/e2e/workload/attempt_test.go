@@ -103,12 +103,12 @@ func TestSquat(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the socket was not taken")
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	for _, say := range []string{"", "secret"} {
 		var conn net.Conn
 		for conn, err = net.Dial("unix", socket); err != nil && t.Context().Err() == nil; conn, err = net.Dial("unix", socket) {
-			time.Sleep(time.Millisecond) // it has its name before it is listened on
+			<-time.After(time.Millisecond) // it has its name before it is listened on
 		}
 		if _, err := conn.Write([]byte(say)); err != nil {
 			t.Fatal(err)
