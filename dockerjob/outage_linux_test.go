@@ -1,6 +1,7 @@
 package dockerjob_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -327,6 +328,56 @@ func TestUndoneLater(t *testing.T) {
 	r.eventually("it is undone", func() bool { return r.exchange(proof) == "row_revoked" })
 	r.nothingLeft()
 	r.eventually("it is forgotten", func() bool { jobs, err := r.List(t.Context(), alice); return err == nil && len(jobs) == 0 })
+}
+
+// slow is a store whose answer about pending rows is late.
+type slow struct {
+	delegation.Store
+	armed    atomic.Bool
+	read, on chan struct{}
+}
+
+func (s *slow) Rows(ctx context.Context, q delegation.RowQuery) ([]delegation.Row, error) {
+	rows, err := s.Store.Rows(ctx, q)
+	if q.State == delegation.Pending && len(rows) > 0 && s.armed.CompareAndSwap(true, false) {
+		close(s.read)
+		<-s.on
+	}
+	return rows, err
+}
+
+// TestAComparisonThatIsLate reads a row while it is pending, and judges it once its job runs. The job is not ended for that.
+func TestAComparisonThatIsLate(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, sharedEngine(t), func(s *dockerjob.Settings) { s.Resync = time.Hour })
+	late := &slow{read: make(chan struct{}), on: make(chan struct{})}
+	r.wrap = func(s delegation.Store) delegation.Store { late.Store = s; return late }
+	r.open()
+	compared := make(chan error, 1)
+	r.SetAt(func(s dockerjob.Step) error {
+		switch s {
+		case dockerjob.StepRow:
+			late.armed.Store(true)
+			go func() { compared <- r.Reconciled() }()
+			<-late.read
+		case dockerjob.StepActive:
+			close(late.on)
+			return <-compared
+		}
+		return nil
+	})
+	r.run()
+	r.eventually("the backend is ready", func() bool { return r.Ready() == nil })
+	j := r.submit(spec("long", "wait"))
+	if got := r.exchange(r.proof(j)); !strings.HasPrefix(got, alice) {
+		t.Errorf("its proof gives %q", got)
+	}
+	if err := r.Reconciled(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Job(t.Context(), alice, j.ID); err != nil || got.State != dockerjob.Running {
+		t.Errorf("the job is %+v, %v", got, err)
+	}
 }
 
 // container starts a container that is not the backend's. It may be swept before it has started.

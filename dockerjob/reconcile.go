@@ -80,6 +80,8 @@ func (b *Backend) judge(ctx, life context.Context, r delegation.Row, runs map[st
 			return true, nil // its submission is at work
 		case v.State == Ended || t.isEnding():
 			return false, nil // its end is being seen to
+		case r.State == delegation.Pending:
+			return true, nil // it became active since the row was read
 		}
 	}
 	if r.State == delegation.Pending {
@@ -111,11 +113,15 @@ func (b *Backend) judge(ctx, life context.Context, r delegation.Row, runs map[st
 
 // adopt takes a job over that an earlier process began, or revokes its row if there is nobody that it belongs to: t is nil then.
 func (b *Backend) adopt(ctx context.Context, r delegation.Row, image string) (*task, error) {
-	s, err := b.store.Submission(ctx, r.SubmissionUID)
+	got, err := b.store.Get(ctx, r.Name)
 	if err != nil && !errors.Is(err, delegation.ErrNotFound) {
 		return nil, storeFault(err)
 	}
-	if err != nil || !s.Live() || !strings.HasPrefix(r.Name, rowPrefix) {
+	if got.Row.State != delegation.Active {
+		return nil, nil // it has ended since the row was read
+	}
+	s := got.Submission
+	if !s.Live() || !strings.HasPrefix(r.Name, rowPrefix) {
 		b.metrics.left.WithLabelValues(leftRow).Inc()
 		return nil, b.revoke(ctx, r.Name, delegation.ContainerEnded)
 	}

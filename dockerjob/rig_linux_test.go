@@ -108,6 +108,7 @@ type rig struct {
 	log      *logBuffer
 	clock    func() time.Time
 	memory   *delegationtest.Memory // in place of the database, if set
+	wrap     func(delegation.Store) delegation.Store
 	stop     func()
 }
 
@@ -205,6 +206,9 @@ func (r *rig) open() {
 		if store, err = sqlite.Open(context.Background(), r.dir); err != nil {
 			r.t.Fatal(err)
 		}
+	}
+	if r.wrap != nil {
+		store = r.wrap(store)
 	}
 	engine, err := dockerjob.NewEngine(r.engine.Host())
 	if err != nil {
