@@ -90,7 +90,7 @@ func (p *parts) runJobs(context.Context) error {
 		Engine: p.local.engine, Store: p.store, Metrics: metrics, Log: p.log.WithName("jobs"),
 		Settings: dockerjob.Settings{
 			Instance: d.Instance, Cluster: machine, BaseURL: base, CA: p.local.authority.CA(), MountPath: d.MountPath,
-			Audiences: p.cfg.Rules.Audiences, Scopes: p.cfg.Rules.Scopes,
+			Audiences: p.cfg.Rules.Audiences, Scopes: p.cfg.Rules.Scopes, SystemSubjects: p.cfg.Rules.SystemSubjects,
 			Limits: jobspec.Limits{DefaultCPU: l.DefaultCPU, MaxCPU: l.MaxCPU, DefaultMemory: l.DefaultMemory, MaxMemory: l.MaxMemory},
 			Pids:   l.PIDs, MaxJobs: int(l.AllJobs), MaxJobsEach: int(l.Jobs), Keep: l.Kept,
 		},
