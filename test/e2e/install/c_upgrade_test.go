@@ -83,7 +83,7 @@ func (o older) install(t *testing.T, h *house.House) error {
 		return err
 	}
 	image := fmt.Sprintf("\nimage: {repository: %q, tag: %q}\n", o.image.Repository, o.image.Tag)
-	err := h.Install(t.Context(), o.chart, strings.TrimSpace(everything)+image)
+	err := h.Install(t.Context(), o.chart, strings.TrimSpace(everything)+image, "--timeout=90s")
 	if err != nil {
 		err = errors.Join(err, h.Uninstall(t.Context()))
 	}
