@@ -46,7 +46,10 @@ func (e *Engine) Close() error { return e.c.Close() }
 // Ping says whether the Engine answers, and in a version that can be spoken.
 func (e *Engine) Ping(ctx context.Context) error {
 	_, err := e.c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
-	return kind(err)
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrEngine, err)
 }
 
 // Gateway is the address at which containers of a bridge network reach the machine.

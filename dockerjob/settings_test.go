@@ -2,6 +2,11 @@ package dockerjob_test
 
 import (
 	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,5 +90,35 @@ func TestMetricsAreLinted(t *testing.T) {
 	}
 	if n, err := testutil.GatherAndCount(reg, "lanyard_dockerjob_ended_total"); err != nil || n != len(dockerjob.Ends()) {
 		t.Errorf("%d ends have a series, %v", n, err)
+	}
+}
+
+// TestAnEngineOfLongAgo: what speaks too old an API is as good as away, and nothing is asked of it.
+func TestAnEngineOfLongAgo(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "engine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/_ping" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		w.Header().Set("Api-Version", "1.24")
+	})}}
+	old.Start()
+	defer old.Close()
+	engine, err := dockerjob.NewEngine("unix://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	if err := engine.Ping(t.Context()); !errors.Is(err, dockerjob.ErrEngine) || !strings.Contains(err.Error(), "1.24") {
+		t.Errorf("it answers with %v", err)
 	}
 }
