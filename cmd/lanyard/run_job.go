@@ -25,7 +25,7 @@ When the job ends, the proof is worth nothing any more.
 
 Who you are is told by the kernel; nothing that you write here changes it. The image must be on the machine. A job has an image, a
 command, variables, processor and memory; it gets no mounts, devices, privileges or host networking. NMP_PRINCIPAL and the platform's
-other names are refused in --env and --env-file.
+other names are refused in --env and --env-file. Standard input is not passed on.
 
 Without --detach the job's output is shown and the exit code is the container's. Ctrl-C stops the job; a second Ctrl-C leaves it to
 stop by itself. If this command is killed, or the exchange restarts, the job goes on. The exit code is 125 where it is not the
