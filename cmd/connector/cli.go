@@ -62,7 +62,7 @@ absent, says where accepted events go and what is bounded.`,
 	root.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: in-cluster)")
 	root.Flags().StringVar(&f.logLevel, "log-level", "info", "debug, info or error")
 	root.Flags().BoolVar(&f.plaintext, "insecure-plaintext-for-development", false, "serve the role deployment without TLS: tokens are then readable on the way")
-	root.AddCommand(newCheckConfig(f))
+	root.AddCommand(newCheckConfig(f), newQuarantine())
 	return root
 }
 

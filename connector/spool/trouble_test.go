@@ -126,6 +126,10 @@ func TestAPoisonedBatchIsPutAsideForItsSinkAlone(t *testing.T) {
 	if b, err := h.readBatch(); err != nil || len(b.Events) != 1 || b.Events[0].GetId() != "poison" || b.Caller.Username != "p" {
 		t.Errorf("the file holds %v (%v)", b, err)
 	}
+	seen, err := Look(o.Directory) // while the spool is open
+	if err != nil || len(seen) != 1 || seen[0].Err != nil || seen[0].Batch.Events[0].GetId() != "poison" || seen[0].Batch.Caller.Username != "p" {
+		t.Errorf("shown: %+v (%v)", seen, err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
