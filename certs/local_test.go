@@ -116,6 +116,29 @@ func TestLocalNeverLosesAClient(t *testing.T) {
 	}
 }
 
+// TestWhatLocalRenewsIsServed: by the Reloader, without a restart.
+func TestWhatLocalRenewsIsServed(t *testing.T) {
+	t.Parallel()
+	dir, c := filepath.Join(t.TempDir(), "tls"), &clock{time.Now()}
+	l := openLocal(t, dir, c, "127.0.0.1")
+	r, loaded := start(t, dir)
+	<-loaded
+	if err := l.Name("172.17.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	<-loaded
+	if err := served(t, r).VerifyHostname("172.17.0.1"); err != nil {
+		t.Error(err)
+	}
+	c.at = c.at.Add(leafLife - leafLife/3 + time.Hour)
+	if err := l.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	if at := <-loaded; at.Sub(c.at) < leafLife-time.Hour {
+		t.Errorf("what is served after the renewal has %s left", at.Sub(c.at))
+	}
+}
+
 func TestLocalRefusesWhatIsNotSafe(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
