@@ -38,8 +38,9 @@ type Process struct {
 	guard *exec.Cmd
 	done  chan struct{}
 
-	mu     sync.Mutex
-	orders io.WriteCloser
+	mu      sync.Mutex
+	orders  io.WriteCloser
+	answers *os.File
 }
 
 // ErrEnded says that the process has ended already.
@@ -57,20 +58,27 @@ func Start(spec Spec) (*Process, error) {
 	defer log.Close()
 	guard := exec.Command(spec.Guard, append([]string{spec.Path}, spec.Args...)...)
 	guard.Stdout, guard.Stderr = log, log
-	guard.Env = append(os.Environ(), spec.Env...)
+	answers, answering, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making the guard's answers for %s: %w", spec.Name, err)
+	}
+	defer answering.Close()
+	guard.ExtraFiles = []*os.File{answering}
+	guard.Env = append(append(os.Environ(), spec.Env...), "GUARD_ANSWERS=1")
 	// Its own group keeps the terminal's ^C away: stopping in order is the parent's business.
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	orders, err := guard.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("making the guard's pipe for %s: %w", spec.Name, err)
+		return nil, errors.Join(fmt.Errorf("making the guard's pipe for %s: %w", spec.Name, err), answers.Close())
 	}
 	if err := guard.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), answers.Close())
 	}
-	p := &Process{spec: spec, guard: guard, orders: orders, done: make(chan struct{})}
+	p := &Process{spec: spec, guard: guard, orders: orders, answers: answers, done: make(chan struct{})}
 	go func() {
 		_ = guard.Wait()
 		close(p.done)
+		_ = answers.Close() // whoever waits for an answer is told
 	}()
 	return p, nil
 }
@@ -125,7 +133,7 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// order hands one word to the guard.
+// order hands one word to the guard and waits until it has been carried out, or the guard has ended.
 func (p *Process) order(word string) error {
 	select {
 	case <-p.done:
@@ -137,5 +145,6 @@ func (p *Process) order(word string) error {
 	if _, err := io.WriteString(p.orders, word+"\n"); err != nil {
 		return fmt.Errorf("%w: %s", ErrEnded, p.spec.Name)
 	}
+	_, _ = p.answers.Read(make([]byte, 1))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,36 @@ func TestPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-p.Done()
+}
+
+// TestPausedIsPausedAtOnce looks at a paused process from the moment that Pause returns, while the machine is kept busy.
+func TestPausedIsPausedAtOnce(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: only /proc tells whether a process is stopped")
+	}
+	guard := buildGuard(t)
+	for range 4 {
+		startScript(t, guard, "while :; do :; done")
+	}
+	p := startScript(t, guard, "echo $$; echo up; while :; do :; done")
+	awaitLine(t, p)
+	pid, _, _ := strings.Cut(p.Tail(2), "\n")
+	for range 50 {
+		if err := p.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "T") {
+			t.Fatalf("paused, and in state %.1s", state)
+		}
+		if err := p.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestTailOfAMissingProgram(t *testing.T) {

@@ -9,3 +9,6 @@ import "syscall"
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// awaitPaused does not wait: there is no portable way to.
+func awaitPaused(int) {}
