@@ -148,9 +148,9 @@ func (f runFlags) spec(env *environment, command []string) (jobspec.Spec, error)
 		if q.text == "" {
 			continue
 		}
-		got, err := resource.ParseQuantity(q.text)
+		got, err := jobspec.ParseAmount(q.text)
 		if err != nil {
-			faults = append(faults, jobFault{q.flag, `must be an amount such as "2", "500m" or "512Mi"`})
+			faults = append(faults, jobFault{q.flag, err.Error()})
 			continue
 		}
 		*q.into = got

@@ -75,6 +75,9 @@ func TestARequestThatIsNone(t *testing.T) {
 		"a member that is none":  {`{"image":5}`, "/image", "is not what a submission has there"},
 		"a member twice":         {`{"image":"i","image":"j"}`, "", "is not well-formed JSON"},
 		"an amount that is none": {`{"cpu":"m4rk3d"}`, "/cpu", "is not what a submission has there"},
+		"an amount without end":  {`{"cpu":"1e2147483647"}`, "/cpu", "is not what a submission has there"},
+		"a number without end":   {`{"memory":1e2147483647}`, "/memory", "is not what a submission has there"},
+		"a list of amounts":      {`{"memory":["1Mi"]}`, "/memory", "is not what a submission has there"},
 		"something behind it":    {spec + "{}", "", "is not well-formed JSON"},
 		"more than a submission": {`{"image":"` + strings.Repeat("x", 1<<20) + `"}`, "", "longer than 512 KiB"},
 	}

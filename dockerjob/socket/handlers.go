@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/lanyard-k8s/lanyard/api/jobs"
 	"github.com/lanyard-k8s/lanyard/dockerjob"
+	"github.com/lanyard-k8s/lanyard/dockerjob/jobspec"
 )
 
 // requestAtMost bounds a submission; the environment is the long part of it.
@@ -57,7 +59,7 @@ func read(w http.ResponseWriter, r *http.Request) (dockerjob.Spec, error) {
 	case err != nil:
 		return q, fault("", "the body cannot be read")
 	}
-	if err := json.Unmarshal(raw, &q, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(raw, &q, json.RejectUnknownMembers(true), json.WithUnmarshalers(json.UnmarshalFunc(amount))); err != nil {
 		var semantic *json.SemanticError
 		if errors.As(err, &semantic) {
 			return q, fault(string(semantic.JSONPointer), "is not what a submission has there; does the command's version fit the exchange's?")
@@ -65,6 +67,23 @@ func read(w http.ResponseWriter, r *http.Request) (dockerjob.Spec, error) {
 		return q, fault("", "the body is not well-formed JSON") // the error itself may quote a value
 	}
 	return q, nil
+}
+
+// amount reads an amount, a string or a number. Its own method must not: it never ends on some exponents.
+func amount(raw []byte, into *resource.Quantity) error {
+	if string(raw) == "null" {
+		*into = resource.Quantity{}
+		return nil
+	}
+	text := string(raw)
+	if raw[0] == '"' {
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+	}
+	q, err := jobspec.ParseAmount(text)
+	*into = q
+	return err
 }
 
 // malformed is a request that is no submission at all.
