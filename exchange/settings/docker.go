@@ -168,7 +168,7 @@ func address(s string) error {
 		return nil
 	}
 	ip, err := netip.ParseAddr(host)
-	if err != nil || ip.IsUnspecified() || ip.Zone() != "" {
+	if err != nil || ip.Unmap().IsUnspecified() || ip.Zone() != "" { // the kernel takes ::ffff:0.0.0.0 for 0.0.0.0
 		return fmt.Errorf("must name one address of this machine, or %q, before the port", BridgeHost)
 	}
 	return nil

@@ -102,6 +102,7 @@ func TestDockerFaults(t *testing.T) {
 		"an Engine's socket without a place":     {user + ", engine: 'unix://docker.sock'", "", []string{"docker.engine"}},
 		"a socket with a relative path":          {user + ", socket: submit.sock", "", []string{"docker.socket"}},
 		"all addresses at once":                  {user + ", listen: ['0.0.0.0:8443']", "", []string{"docker.listen", "docker.listen[0]"}},
+		"all of them, mapped":                    {user + ", listen: ['[::ffff:0.0.0.0]:8443']", "", []string{"docker.listen", "docker.listen[0]"}},
 		"an address by name":                     {user + ", listen: ['localhost:8443', 'bridge:8443']", "", []string{"docker.listen[0]"}},
 		"a port that a client could not be told": {user + ", listen: ['bridge:0']", "", []string{"docker.listen", "docker.listen[0]"}},
 		"no address that containers reach":       {user + ", listen: ['127.0.0.1:8443']", "", []string{"docker.listen"}},
