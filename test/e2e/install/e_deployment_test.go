@@ -2,11 +2,7 @@
 
 package install
 
-import (
-	"testing"
-
-	"github.com/lanyard-k8s/lanyard/test/e2e/house"
-)
+import "testing"
 
 // TestTheDeploymentAlone runs the connector without a DaemonSet: the chart's test then speaks to it over TLS, through the network
 // policies.
