@@ -25,8 +25,8 @@ import (
 const (
 	exchangeUser = "system:serviceaccount:lanyard-system:lanyard-exchange"
 	recordsAdmin = "lanyard-system/records-admin"
-	redNode      = "red-node"
-	otherNode    = "red-other"
+	redNode      = "red-worker"
+	otherNode    = "red-taken"
 	tokenPath    = "/apis/auth/token"
 )
 
