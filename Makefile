@@ -18,36 +18,40 @@ CC_FOUND := $(shell command -v gcc || command -v clang)
 RACE     ?= $(if $(CC_FOUND),-race,)
 
 # Packages whose tests start a real control plane, a Docker Engine or build helm; those that install the whole on real nodes,
-# which mostly wait and so run beside them; and all the others.
+# which mostly wait and so run beside everything else; and all the others.
 HEAVY = $(shell $(GO) list ./test/... $$(grep -rlE --include=*_test.go 'lanyard/test/(cluster|docker)"' . | xargs -n 1 dirname | sort -u) | \
   sort -u | grep -v -e /test/arch -e /test/podtest -e /test/e2e)
 E2E   = $(shell $(GO) list ./test/... | grep /test/e2e)
 # Without the race detector: CEL over a pod of 40,000 variables takes it minutes, and nothing in there runs at the same time.
 PLAIN = $(shell $(GO) list ./policy)
 UNITS = $(filter-out $(HEAVY) $(E2E) $(PLAIN),$(shell $(GO) list ./...))
-HEAVY_GROUPS = -group cluster -count=1 -p=1 -timeout=40m $(HEAVY) $(if $(E2E),-beside e2e -count=1 -p=1 -timeout=40m $(E2E))
+HEAVY_GROUP = -group cluster -count=1 -p=1 -timeout=40m $(HEAVY)
+E2E_ARGS = e2e -count=1 -p=2 -timeout=55m $(E2E)
 UNIT_GROUPS = -group units $(RACE) -shuffle=on -timeout=15m $(UNITS) -beside policy -shuffle=on -timeout=15m $(PLAIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit cluster check fmt vet staticcheck golangci arch vuln lint generate verify bench fuzz image clean
+.PHONY: help demo test unit cluster e2e check fmt vet staticcheck golangci arch vuln lint generate verify bench fuzz image clean
 
 help: ## list the targets
 	@if [ -t 1 ]; then on=$$(printf '\033[36m') off=$$(printf '\033[0m'); fi; \
 	awk -F ':.*## ' -v on="$$on" -v off="$$off" \
-	  '/^[a-z][a-z-]*:.*## / {printf "  %s%-12s%s %s\n", on, $$1, off, $$2}' $(firstword $(MAKEFILE_LIST))
+	  '/^[a-z][a-z0-9-]*:.*## / {printf "  %s%-12s%s %s\n", on, $$1, off, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: ## the main job on a real API server, on this machine (DEMO_ARGS=--exit to end by itself)
 	@echo "building the demo (minutes the first time, seconds later)"
 	@$(GO) run ./cmd/lanyard demo $(DEMO_ARGS)
 
 test: packages race-note vet ## every test: units, then the real control plane and the chart; says what was skipped
-	@$(TESTSUM) $(UNIT_GROUPS) $(HEAVY_GROUPS)
+	@$(TESTSUM) $(UNIT_GROUPS) -beside $(E2E_ARGS) $(HEAVY_GROUP)
 
 unit: race-note ## the fast tests alone
 	@$(TESTSUM) $(UNIT_GROUPS)
 
 cluster: ## the tests on the real control plane, of the chart and on real nodes alone
-	@$(TESTSUM) $(HEAVY_GROUPS)
+	@$(TESTSUM) $(HEAVY_GROUP) -beside $(E2E_ARGS)
+
+e2e: ## the tests on real nodes alone
+	@$(TESTSUM) -group $(E2E_ARGS)
 
 check: fmt vet staticcheck test verify vuln ## all that must be green before a commit is handed in
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// group is one call of `go test`: a name for the summary, the arguments, and whether it runs at the same time as the group
-// before it.
+// group is one call of `go test`: a name for the summary, the arguments, and whether it runs beside the others: from when the
+// group before it starts, with nothing waiting for its end.
 type group struct {
 	name   string
 	args   []string
@@ -56,16 +56,3 @@ func parseGroups(args []string) ([]group, error) {
 }
 
 func opens(arg string) bool { return arg == "-group" || arg == "-beside" }
-
-// waves puts together the groups that run at the same time.
-func waves(groups []group) [][]group {
-	var out [][]group
-	for _, g := range groups {
-		if g.beside && len(out) > 0 {
-			out[len(out)-1] = append(out[len(out)-1], g)
-		} else {
-			out = append(out, []group{g})
-		}
-	}
-	return out
-}

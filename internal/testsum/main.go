@@ -3,7 +3,7 @@
 //
 //	testsum -group units -race ./mutate/... -group cluster -count=1 ./test/integration/...
 //
-// -beside in place of -group runs a group at the same time as the one before it.
+// -beside in place of -group starts a group together with the one before it, and what follows does not wait for its end.
 // Everything after a group's name goes to `go test` as it stands. The last line is "N passed, N failed, N skipped"; the
 // exit code is 1 if any group's `go test` failed and 2 if testsum was called wrongly.
 package main

@@ -24,29 +24,35 @@ type outcome struct {
 	took time.Duration
 }
 
-// run runs the groups one after the other, those that stand beside each other at the same time, prints the summary, and
-// says whether everything passed. A failed group does not stop the next.
+// run runs the groups one after the other, those that run beside others from when the group before them starts, prints the
+// summary, and says whether everything passed. A failed group does not stop the next.
 func run(ctx context.Context, w io.Writer, groups []group) bool {
 	w = &turns{w: w}
-	var outcomes []outcome
-	for _, wave := range waves(groups) {
-		outcomes = append(outcomes, runWave(ctx, w, wave)...)
-		if ctx.Err() != nil {
-			break
+	outcomes := make([]*outcome, len(groups))
+	var beside sync.WaitGroup
+	for i, g := range groups {
+		if g.beside || ctx.Err() != nil {
+			continue
+		}
+		for j := i + 1; j < len(groups) && groups[j].beside; j++ {
+			beside.Go(func() { outcomes[j] = start(ctx, w, groups[j]) })
+		}
+		outcomes[i] = start(ctx, w, g)
+	}
+	beside.Wait()
+	var ran []outcome
+	for _, o := range outcomes {
+		if o != nil {
+			ran = append(ran, *o)
 		}
 	}
-	return summarise(w, outcomes) && len(outcomes) == len(groups)
+	return summarise(w, ran) && len(ran) == len(groups)
 }
 
-func runWave(ctx context.Context, w io.Writer, wave []group) []outcome {
-	outcomes := make([]outcome, len(wave))
-	var wg sync.WaitGroup
-	for i, g := range wave {
-		fmt.Fprintf(w, "--- %s: go test %s\n", g.name, g)
-		wg.Go(func() { outcomes[i] = runGroup(ctx, w, g) })
-	}
-	wg.Wait()
-	return outcomes
+func start(ctx context.Context, w io.Writer, g group) *outcome {
+	fmt.Fprintf(w, "--- %s: go test %s\n", g.name, g)
+	o := runGroup(ctx, w, g)
+	return &o
 }
 
 // turns lets several groups print, one whole write at a time.

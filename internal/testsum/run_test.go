@@ -37,23 +37,27 @@ func TestAFailedGroupFailsTheRun(t *testing.T) {
 	}
 }
 
-// TestGroupsBesideEachOtherMeet runs two groups of which each waits for the other: one after the other they would fail.
+// TestGroupsBesideEachOtherMeet runs three groups of which each waits for the others: the second stands beside the first, which
+// ends early; the third comes when the first has ended and meets the second, which nobody waited for.
 func TestGroupsBesideEachOtherMeet(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TESTSUM_MEETING", dir)
 	var b strings.Builder
-	meet := func(name string, beside bool) group {
-		return group{name: name, beside: beside, args: []string{"-count=1", "-run=^TestMeeting$", "-args", "-me=" + name}}
+	meet := func(name string, beside bool, meets string) group {
+		return group{name: name, beside: beside, args: []string{"-count=1", "-run=^TestMeeting$", "-args", "-me=" + name, "-meets=" + meets}}
 	}
-	if !run(t.Context(), &b, []group{meet("one", false), meet("two", true)}) {
+	if !run(t.Context(), &b, []group{meet("one", false, "two"), meet("two", true, "three"), meet("three", false, "one")}) {
 		t.Errorf("the groups did not run at the same time:\n%s", b.String())
 	}
-	if !strings.Contains(b.String(), "2 passed, 0 failed, 0 skipped") {
+	if !strings.Contains(b.String(), "3 passed, 0 failed, 0 skipped") {
 		t.Errorf("summary:\n%s", b.String())
 	}
 }
 
-var me = flag.String("me", "", "one side of TestMeeting")
+var (
+	me    = flag.String("me", "", "one side of TestMeeting")
+	meets = flag.String("meets", "", "another, which must have been there")
+)
 
 // TestMeeting is one side of TestGroupsBesideEachOtherMeet.
 func TestMeeting(t *testing.T) {
@@ -67,7 +71,7 @@ func TestMeeting(t *testing.T) {
 	look, late := time.NewTicker(10*time.Millisecond), time.After(time.Minute)
 	defer look.Stop()
 	for {
-		if here, err := os.ReadDir(dir); err == nil && len(here) == 2 {
+		if _, err := os.Stat(filepath.Join(dir, *meets)); err == nil {
 			return
 		}
 		select {
@@ -82,11 +86,11 @@ func TestGroupsAreReadFromTheArguments(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args    []string
-		want    [][]string
+		want    []string
 		wantErr string
 	}{
-		"one after the other":       {[]string{"-group", "a", "x", "-group", "b", "y"}, [][]string{{"a: x"}, {"b: y"}}, ""},
-		"the second and third meet": {[]string{"-group", "a", "x", "-group", "b", "y", "-beside", "c", "z"}, [][]string{{"a: x"}, {"b: y", "c: z"}}, ""},
+		"one after the other":       {[]string{"-group", "a", "x", "-group", "b", "y"}, []string{"a: x", "b: y"}, ""},
+		"the second and third meet": {[]string{"-group", "a", "x", "-group", "b", "y", "-beside", "c", "z"}, []string{"a: x", "b: y", "c: z, beside"}, ""},
 		"nothing to stand beside":   {[]string{"-beside", "a", "x"}, nil, "-beside needs a -group before it to run beside"},
 		"a name is missing":         {[]string{"-group", "a", "x", "-beside"}, nil, "-beside needs a name and then what to hand to go test"},
 		"arguments and no group":    {[]string{"-race"}, nil, `"-race" stands before the first -group`},
@@ -98,16 +102,16 @@ func TestGroupsAreReadFromTheArguments(t *testing.T) {
 			if got := fmt.Sprint(err); err != nil && got != tc.wantErr || err == nil && tc.wantErr != "" {
 				t.Fatalf("error %v, want %q", err, tc.wantErr)
 			}
-			var got [][]string
-			for _, wave := range waves(groups) {
-				var shown []string
-				for _, g := range wave {
-					shown = append(shown, g.name+": "+g.String())
+			var got []string
+			for _, g := range groups {
+				text := g.name + ": " + g.String()
+				if g.beside {
+					text += ", beside"
 				}
-				got = append(got, shown)
+				got = append(got, text)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("waves (-want +got):\n%s", diff)
+				t.Errorf("groups (-want +got):\n%s", diff)
 			}
 		})
 	}
