@@ -32,8 +32,6 @@ const (
 	bridge  = gateway + "/20"
 	// upWithin is how long dockerd may take to answer, on a machine that does a lot besides.
 	upWithin = 5 * time.Minute
-	// configured is where Docker keeps a key of its own; home.sh mounts something over it.
-	configured = "/etc/docker"
 )
 
 // Options say what the Engine is like.
@@ -47,7 +45,6 @@ type Engine struct {
 	dir    *rundir.Dir
 	cgroup string
 	cmd    *exec.Cmd
-	made   bool // configured was made by us
 
 	mu      sync.Mutex // one order at a time
 	orders  io.WriteCloser
@@ -77,11 +74,6 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 
 // move starts the first process of the namespaces.
 func (e *Engine) move(o Options) error {
-	if err := os.Mkdir(configured, 0o755); err == nil {
-		e.made = true
-	} else if !errors.Is(err, os.ErrExist) {
-		return err
-	}
 	data := e.dir.Path("data")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
@@ -208,9 +200,6 @@ func (e *Engine) Stop() (err error) {
 			_ = e.cmd.Wait()
 		}
 		err = errors.Join(removeCgroups(e.cgroup), e.dir.Remove())
-		if e.made {
-			_ = os.Remove(configured) // another Engine may have it mounted; the last one removes it
-		}
 	})
 	return err
 }

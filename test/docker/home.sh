@@ -8,8 +8,9 @@ shift 2
 mount --make-rprivate / &&
   mount -t proc proc /proc &&
   mount -t tmpfs tmpfs "$data" &&
-  mount -t tmpfs tmpfs /etc/docker &&
   mount -t tmpfs tmpfs /run &&
+  mkdir /run/etc /run/etc.work &&
+  mount -t overlay -o lowerdir=/etc,upperdir=/run/etc,workdir=/run/etc.work overlay /etc && # dockerd keeps a key in /etc/docker
   ip link set lo up || exit 1
 echo "{}" >/run/daemon.json
 
