@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http/httptrace"
 	"os"
 	"os/signal"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -234,15 +236,17 @@ func (a *attached) run(interrupted context.Context) error {
 // errLeft: the user did not wait for the job to stop.
 var errLeft = errors.New("left")
 
-// heed stops the job at the first signal and leaves at the second.
+// heed stops the job at the first signal and leaves at the second, but not before the exchange has been told.
 func (a *attached) heed(ctx context.Context, signals <-chan os.Signal, over <-chan struct{}, leave context.CancelCauseFunc) {
-	for asked := false; ; asked = true {
+	var told <-chan struct{}
+	for {
 		select {
 		case <-over:
 			return
 		case <-signals:
 		}
-		if asked {
+		if told != nil {
+			pauseFor(told, tellWithin)
 			complain(a.s.err, "left; the job is being stopped")
 			leave(errLeft)
 			return
@@ -250,12 +254,25 @@ func (a *attached) heed(ctx context.Context, signals <-chan os.Signal, over <-ch
 		if onTerminal(a.s.err) {
 			complain(a.s.err, "stopping the job; once more leaves it to stop by itself")
 		}
-		go func() {
-			if _, err := a.c.stop(ctx, a.job.ID); err != nil && ctx.Err() == nil {
-				complain(a.s.err, "the job is not stopped: "+err.Error())
-			}
-		}()
+		told = a.stop(ctx)
 	}
+}
+
+// tellWithin is how long the second signal waits for the exchange to be told.
+const tellWithin = 5 * time.Second
+
+// stop asks for the job's end. What it returns is closed once the request is on its way, or has failed.
+func (a *attached) stop(ctx context.Context) <-chan struct{} {
+	told := make(chan struct{})
+	done := sync.OnceFunc(func() { close(told) })
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { done() }})
+	go func() {
+		defer done()
+		if _, err := a.c.stop(ctx, a.job.ID); err != nil && ctx.Err() == nil {
+			complain(a.s.err, "the job is not stopped: "+err.Error())
+		}
+	}()
+	return told
 }
 
 // follow shows the output to its end and returns the ended job. Where the exchange goes away it is looked for again: the job goes on.
@@ -289,7 +306,7 @@ func (a *attached) follow(ctx context.Context) (jobs.Job, error) {
 		if time.Since(since) > patience {
 			return jobs.Job{}, fmt.Errorf("%w; the job goes on: lanyard jobs logs %s --follow", err, a.job.ID)
 		}
-		pause(ctx, time.Second)
+		pauseFor(ctx.Done(), time.Second)
 	}
 }
 
@@ -299,12 +316,13 @@ func passing(err error) bool {
 	return errors.Is(err, errAway) || errors.As(err, &f) && (f.Code == jobs.Unavailable || f.Code == jobs.TooMany)
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// pauseFor waits for something, and no longer than d.
+func pauseFor(something <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done():
+	case <-something:
 	}
 }
 
