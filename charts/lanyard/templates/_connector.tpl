@@ -148,6 +148,8 @@ readinessProbe:
 livenessProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 10
+  # One that does not answer will not drain either: its node is without a connector until it is gone.
+  terminationGracePeriodSeconds: 5
 startupProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 2
