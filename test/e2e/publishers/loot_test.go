@@ -27,7 +27,7 @@ func tokenOnNode(pod *corev1.Pod) string {
 // token is in this process's memory meanwhile and in nothing that it writes.
 func (r *rig) loot(t testing.TB, victim *corev1.Pod, name string) change {
 	t.Helper()
-	token, err := r.inside(t.Context(), victim.Spec.NodeName, "cat", tokenOnNode(victim))
+	token, err := r.inside(t.Context(), nodeOf(victim), "cat", tokenOnNode(victim))
 	if err != nil || token == "" {
 		t.Fatalf("reading the token of %s on its node: %v", victim.Name, err)
 	}

@@ -58,6 +58,6 @@ func (r *rig) signal(t testing.TB, node, signal string) {
 // release lays the file for which a waiting pod waits. It needs nothing of the API server.
 func (r *rig) release(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
-	dir := filepath.Join(r.disk(pod.Spec.NodeName), "var/lib/kubelet/pods", string(pod.UID), "volumes/kubernetes.io~empty-dir", goVolume)
+	dir := filepath.Join(r.disk(nodeOf(pod)), "var/lib/kubelet/pods", string(pod.UID), "volumes/kubernetes.io~empty-dir", goVolume)
 	must(t, os.WriteFile(filepath.Join(dir, filepath.Base(goFile)), nil, 0o644))
 }

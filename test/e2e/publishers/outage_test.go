@@ -3,6 +3,7 @@
 package publishers
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func (l *load) on(node string) *load {
 func TestTheAPIServerIsAway(t *testing.T) {
 	r := enter(t)
 	l := r.startLoad(t, "outage", r.near, r.far)
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		name    string
 		begin   func() error
 		recover func() error
@@ -78,8 +79,7 @@ func TestTheAPIServerIsAway(t *testing.T) {
 			func() error { return r.Cluster.Resume(cluster.Etcd) }, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			newcomer := r.create(t, r.publisherPod(listedSpace, "newcomer", monitor, r.far, "attempt", "--wait-for="+goFile, "--interval=100ms"), waiting)
-			defer r.remove(newcomer)
+			newcomer := r.create(t, r.publisherPod(listedSpace, fmt.Sprint("newcomer-", i), monitor, r.far, "attempt", "--wait-for="+goFile, "--interval=100ms"), waiting)
 			r.awaitPhase(t, newcomer, corev1.PodRunning)
 			newcomer = r.fresh(t, newcomer)
 			from := time.Now()
@@ -92,6 +92,7 @@ func TestTheAPIServerIsAway(t *testing.T) {
 			}
 			until := time.Now()
 			must(t, tc.recover())
+			must(t, r.revive(t.Context()))
 			t.Logf("away for %s, and %s until the API server answered", until.Sub(began).Round(time100), time.Since(until).Round(time100))
 			await(t, patience, "the newcomer is taken", func() bool {
 				all := r.attempts(t, newcomer)
@@ -101,7 +102,6 @@ func TestTheAPIServerIsAway(t *testing.T) {
 			l.goesOn(t)
 			r.wentOn(t, l, from, until)
 		})
-		r.gone(t, "newcomer")
 	}
 	t.Logf("the longest that a known publisher's batch was on its way: %s", l.check(t).Round(time100))
 	r.nothingForged(t)

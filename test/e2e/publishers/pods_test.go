@@ -106,3 +106,11 @@ const (
 func waiting(pod *corev1.Pod) {
 	volume(goVolume, path.Dir(goFile), true, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})(pod)
 }
+
+// nodeOf is the node that a pod runs on, or is to run on as long as nobody has scheduled it.
+func nodeOf(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName
+	}
+	return pod.Spec.NodeSelector[corev1.LabelHostname]
+}

@@ -78,7 +78,7 @@ func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 	var all []row
 	missing := ""
 	await(t, patience, "everything acknowledged is stored", func() bool {
-		all = r.rows(t, pod.Spec.NodeName, pod.Name+"-")
+		all = r.rows(t, nodeOf(pod), pod.Name+"-")
 		stored := map[string]int{}
 		for _, one := range all {
 			stored[one.ID]++
@@ -102,8 +102,8 @@ func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 			t.Errorf("%s is stored twice", one.ID)
 		}
 		once[key] = true
-		if one.Node != pod.Spec.NodeName {
-			t.Errorf("%s is stored under %s, want %s", one.ID, one.Node, pod.Spec.NodeName)
+		if one.Node != nodeOf(pod) {
+			t.Errorf("%s is stored under %s, want %s", one.ID, one.Node, nodeOf(pod))
 		}
 	}
 	t.Logf("%s: %d acknowledged, %d stored, none lost and none twice", pod.Name, len(acknowledged), len(all))
@@ -124,12 +124,12 @@ func (r *rig) page(ctx context.Context, pod *corev1.Pod, path string) (string, e
 	if len(pod.Status.ContainerStatuses) != 1 {
 		return "", fmt.Errorf("pod %s has no container yet", pod.Name)
 	}
-	pid, err := r.pidOf(ctx, pod.Spec.NodeName, pod.Status.ContainerStatuses[0])
+	pid, err := r.pidOf(ctx, nodeOf(pod), pod.Status.ContainerStatuses[0])
 	if err != nil {
 		return "", err
 	}
 	request := fmt.Sprintf(`exec 3<>/dev/tcp/127.0.0.1/2112 && printf 'GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3 && cat <&3`, path)
-	answer, err := r.inside(ctx, pod.Spec.NodeName, "nsenter", "--net", "--target="+pid, "bash", "-c", request)
+	answer, err := r.inside(ctx, nodeOf(pod), "nsenter", "--net", "--target="+pid, "bash", "-c", request)
 	if err != nil {
 		return "", err
 	}
