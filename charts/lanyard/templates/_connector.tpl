@@ -80,7 +80,8 @@ spliced in.
 {{- end }}
 {{- if $v.sinks.store.enabled }}{{ $_ := set $sinks.store "path" "/var/lib/lanyard/store/events.db" }}{{ end }}
 {{- $_ := set $settings "sinks" $sinks }}
-{{- $socket := dict "requireToken" $v.requireToken "mode" $v.mode "maxConnectionsPerUser" (int64 $v.maxConnectionsPerUser) }}
+{{- $socket := dict "requireToken" $v.requireToken "mode" $v.mode }}
+{{- with $v.maxConnectionsPerUser }}{{ $_ := set $socket "maxConnectionsPerUser" (int64 .) }}{{ end }}
 {{- if hasKey $v "group" }}{{ $_ := set $socket "group" (int64 $v.group) }}{{ end }}
 {{- $_ := set $settings "socket" $socket }}
 {{- $spool := dict "enabled" $v.spool.enabled }}
