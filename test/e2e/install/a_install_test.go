@@ -35,6 +35,7 @@ func TestInstall(t *testing.T) {
 			return err
 		})
 	})
+	t.Run("doctor", func(t *testing.T) { examined(t, h) })
 	t.Run("a job acts for its submitter", func(t *testing.T) { jobActs(t, h, "first-job") })
 	t.Run("a publisher is heard", func(t *testing.T) {
 		alice := mustClient(t, h, house.Alice)
