@@ -59,6 +59,7 @@ func (b *Backend) worker(t *task) client.ContainerCreateOptions {
 	host.NetworkMode = container.NetworkMode(b.s.Network)
 	host.Mounts = []mount.Mount{proofMount(t.volume, b.s.MountPath, true)}
 	host.ExtraHosts = b.hosts()
+	host.GroupAdd = t.groups
 	host.PidsLimit = &b.s.Pids
 	host.LogConfig = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}}
 	if cpu := amount(t.spec.CPU, b.s.Limits.DefaultCPU); cpu != nil {
@@ -70,7 +71,7 @@ func (b *Backend) worker(t *task) client.ContainerCreateOptions {
 	}
 	return client.ContainerCreateOptions{
 		Name:       workerName(t.id),
-		Config:     &container.Config{Image: t.image.id, Cmd: t.spec.Command, Env: b.environment(t), Labels: b.labels(t)},
+		Config:     &container.Config{Image: t.image.id, User: t.user, Cmd: t.spec.Command, Env: b.environment(t), Labels: b.labels(t)},
 		HostConfig: host,
 	}
 }

@@ -84,6 +84,7 @@ func kind(err error) error {
 type image struct {
 	id      string
 	env     []string
+	user    string   // "", or name or number, with ":" and a group's or without
 	volumes []string // where it asks for volumes of its own
 }
 
@@ -95,7 +96,7 @@ func (e *Engine) image(ctx context.Context, ref string) (image, error) {
 	}
 	img := image{id: got.ID}
 	if got.Config != nil {
-		img.env, img.volumes = got.Config.Env, slices.Collect(maps.Keys(got.Config.Volumes))
+		img.env, img.user, img.volumes = got.Config.Env, got.Config.User, slices.Collect(maps.Keys(got.Config.Volumes))
 	}
 	return img, nil
 }

@@ -1,6 +1,7 @@
 package dockerjob
 
 import (
+	"context"
 	"errors"
 	"io"
 )
@@ -34,3 +35,6 @@ func (b *Backend) Stopping(id string) bool {
 	defer t.mu.Unlock()
 	return t.stopping
 }
+
+// Remapped says whether users of containers are other users on the machine.
+func (e *Engine) Remapped(ctx context.Context) (bool, error) { return e.remapped(ctx) }

@@ -283,6 +283,9 @@ func (b *Backend) write(ctx context.Context, t *task, p delegation.Proof) error 
 	if err == nil {
 		err = b.reached(StepWritten)
 	}
+	if err == nil {
+		err = b.setApart(ctx, t, id)
+	}
 	// It goes whatever happened, and before anything else is made.
 	gone, cancelGone := b.limited(context.WithoutCancel(ctx))
 	defer cancelGone()
