@@ -71,8 +71,9 @@ func (r *Reviewer) settle(ctx context.Context, id key, token string, c claims, c
 		status, err := r.options.Backend.Review(ctx, token, []string{r.options.Audience})
 		took = r.options.Clock.Since(start)
 		if err != nil {
-			return status, classify(err, token)
+			return status, r.denials.weigh(classify(err, token), r.options.Clock.Now())
 		}
+		r.denials.over()
 		return status, nil
 	})
 	var v Verdict

@@ -20,6 +20,7 @@ type Reviewer struct {
 	known   *known
 	refused *otter.Cache[key, *Error]
 	limits  *limits
+	denials denials
 	flights singleflight.Group
 
 	ctx         context.Context // ends with Close; reviews run under it and not under a caller's
