@@ -164,21 +164,38 @@ func (b *Backend) finish(ctx context.Context, t *task, end string, code *int) {
 // maxKept bounds how many ended jobs are kept, with 64 KiB of output each.
 const maxKept = 500
 
-// prune forgets jobs that ended long ago, and the oldest of too many.
+// prune forgets jobs that ended long ago, and of too many the oldest of whoever has the most, so that nobody can push another's out.
+// What somebody is still busy with is no matter of it.
 func (b *Backend) prune() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var ended []*task
-	for _, t := range b.tasks {
-		if v := t.view(); v.State == Ended {
-			ended = append(ended, t)
+	ended, kept := map[string][]*task{}, 0 // by submitter
+	for id, t := range b.tasks {
+		switch v := t.view(); {
+		case v.State != Ended || !t.isCleared():
+		case b.now().Sub(v.Ended) > b.s.Keep:
+			delete(b.tasks, id)
+		default:
+			ended[t.subject] = append(ended[t.subject], t)
+			kept++
 		}
 	}
-	slices.SortFunc(ended, func(x, y *task) int { return y.view().Ended.Compare(x.view().Ended) })
-	for i, t := range ended {
-		if i >= maxKept || b.now().Sub(t.view().Ended) > b.s.Keep {
-			delete(b.tasks, t.id)
+	if kept <= maxKept {
+		return
+	}
+	for _, own := range ended {
+		slices.SortFunc(own, func(x, y *task) int { return y.view().Ended.Compare(x.view().Ended) })
+	}
+	for ; kept > maxKept; kept-- {
+		most := ""
+		for subject, own := range ended {
+			if len(own) > len(ended[most]) {
+				most = subject
+			}
 		}
+		last := len(ended[most]) - 1
+		delete(b.tasks, ended[most][last].id)
+		ended[most] = ended[most][:last]
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 )
 
 // SetAt has f called after each step of a submission.
@@ -35,6 +36,22 @@ func (b *Backend) Stopping(id string) bool {
 	defer t.mu.Unlock()
 	return t.stopping
 }
+
+// Ended enters a job that has ended.
+func (b *Backend) Ended(subject, id string, at time.Time, cleared bool) {
+	t := newTask(rowPrefix+id, subject, Spec{}, at, Running)
+	t.over(EndExited, nil, at)
+	t.cleared = cleared
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tasks[id] = t
+}
+
+// Prune forgets ended jobs.
+func (b *Backend) Prune() { b.prune() }
+
+// MaxKept is maxKept.
+const MaxKept = maxKept
 
 // Remapped says whether users of containers are other users on the machine.
 func (e *Engine) Remapped(ctx context.Context) (bool, error) { return e.remapped(ctx) }

@@ -76,6 +76,11 @@ func (b *Backend) Submit(ctx context.Context, subject string, spec Spec) (Job, e
 	began := time.Now() // how long it takes is measured by the machine's clock
 	t, err := b.submit(ctx, subject, spec)
 	b.metrics.submitted(err, time.Since(began))
+	var invalid *InvalidError
+	if errors.As(err, &invalid) { // nothing that it holds is written down: it may be long, and a secret in the wrong place
+		b.log.Info("job not started", obs.KeyCaller, subject, "cause", "the job is not valid", "faults", len(invalid.Faults))
+		return Job{}, err
+	}
 	if err != nil {
 		b.log.Info("job not started", obs.KeyCaller, subject, "job", spec.Names(), "cause", err.Error())
 		return Job{}, err
