@@ -44,6 +44,15 @@ func Validate(s Spec, l Limits) field.ErrorList {
 	found = append(found, image(s.Image)...)
 	found = append(found, environment(s.Env)...)
 	found = append(found, command(s.Command)...)
+	if s.size() > MaxTotal {
+		found = append(found, field.TooLong(field.NewPath("env"), "", MaxTotal))
+	}
+	found = append(found, amount("cpu", s.CPU, l.MaxCPU, *resource.NewMilliQuantity(minMilliCPU, resource.DecimalSI))...)
+	return append(found, amount("memory", s.Memory, l.MaxMemory, *resource.NewQuantity(minMemory, resource.BinarySI))...)
+}
+
+// size is how long all texts are together that a request may hold many of.
+func (s Spec) size() int {
 	total := 0
 	for _, e := range s.Env {
 		total += len(e.Name) + len(e.Value)
@@ -51,11 +60,12 @@ func Validate(s Spec, l Limits) field.ErrorList {
 	for _, a := range s.Command {
 		total += len(a)
 	}
-	if total > MaxTotal {
-		found = append(found, field.TooLong(field.NewPath("env"), "", MaxTotal))
-	}
-	found = append(found, amount("cpu", s.CPU, l.MaxCPU, *resource.NewMilliQuantity(minMilliCPU, resource.DecimalSI))...)
-	return append(found, amount("memory", s.Memory, l.MaxMemory, *resource.NewQuantity(minMemory, resource.BinarySI))...)
+	return total
+}
+
+// TooMuch says whether a request holds more than any may: it need not be kept until it is its turn to be refused.
+func (s Spec) TooMuch() bool {
+	return len(s.Env) > MaxEnv || len(s.Command) > MaxArgs || s.size() > MaxTotal
 }
 
 // image finds what no image is called.

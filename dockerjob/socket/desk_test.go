@@ -242,6 +242,60 @@ func TestStartsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestWhatIsTooMuchWaitsForNoTurn: hundreds of a user's submissions may wait, and each of these would hold megabytes meanwhile.
+func TestWhatIsTooMuchWaitsForNoTurn(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int32
+	gate := make(chan struct{})
+	d := serve(t, &fake{submit: func(context.Context, string, dockerjob.Spec) (dockerjob.Job, error) {
+		now.Add(1)
+		<-gate
+		return dockerjob.Job{}, nil
+	}}, nil)
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() { _, _, _ = d.ask(http.MethodPost, "/v1/jobs", spec) })
+	}
+	within(t, "all places are taken", func() bool { return now.Load() == 8 })
+	for field, body := range map[string]string{
+		"env":     `"env":[{}` + strings.Repeat(",{}", 1<<16) + `]`,
+		"command": `"command":[""` + strings.Repeat(`,""`, 1<<16) + `]`,
+	} {
+		status, _, f := d.ask(http.MethodPost, "/v1/jobs", `{"workspace":"w","job":"j","task":"t","image":"i",`+body+`}`)
+		if status != http.StatusBadRequest || f.Code != jobs.Invalid || len(f.Faults) != 1 || f.Faults[0].Field != field {
+			t.Errorf("%s: %d %+v", field, status, f)
+		}
+	}
+	close(gate)
+	wait.Wait()
+	if now.Load() != 8 {
+		t.Errorf("%d reached the backend", now.Load())
+	}
+}
+
+// TestALineOfTheLogIsBounded: what a user writes into a path, or gets wrong a thousand times, fills no disk.
+func TestALineOfTheLogIsBounded(t *testing.T) {
+	t.Parallel()
+	var many field.ErrorList
+	for i := range 1000 {
+		many = append(many, field.Required(field.NewPath("env").Index(i).Child("name"), "name it"))
+	}
+	d := serve(t, &fake{err: &dockerjob.InvalidError{Faults: many}}, nil)
+	for _, ask := range [][2]string{{http.MethodPost, "/v1/jobs"}, {http.MethodGet, "/v1/jobs/" + strings.Repeat("x", 6000) + "/wait"}} {
+		if status, _, _ := d.ask(ask[0], ask[1], spec); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", ask[0], status)
+		}
+	}
+	for line := range strings.Lines(d.log.String()) {
+		if len(line) > 1500 {
+			t.Errorf("a line of %d bytes: %.200s", len(line), line)
+		}
+	}
+	if n := strings.Count(d.log.String(), `"operation"`); n != 2 {
+		t.Errorf("%d lines about requests", n)
+	}
+}
+
 // TestNothingElseIsServed: no other path, no other method, and no desk without its parts.
 func TestNothingElseIsServed(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,9 @@ func (d *Desk) judge(c *call, err error) (int, jobs.Failure) {
 		found := faults(invalid)
 		c.detail = ""
 		for _, f := range found { // the log is told where, and nothing of what the user wrote there
-			c.detail = strings.TrimSpace(c.detail + " " + f.Field)
+			if c.detail = strings.TrimSpace(c.detail + " " + f.Field); len(c.detail) > lineAtMost {
+				break
+			}
 		}
 		return http.StatusBadRequest, jobs.Failure{Code: jobs.Invalid, Message: "the job is refused", Faults: found}
 	}

@@ -27,6 +27,9 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, c *call) error {
 	if err != nil {
 		return err
 	}
+	if q.TooMuch() { // many may wait for their turn, and their memory with them
+		return &dockerjob.InvalidError{Faults: jobspec.Validate(q, jobspec.Limits{})}
+	}
 	leave, err := d.starts.enter(r.Context(), c.uid)
 	if err != nil {
 		return err

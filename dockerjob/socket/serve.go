@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -71,7 +72,17 @@ func (d *Desk) answer(w http.ResponseWriter, r *http.Request, op operation, h ha
 		c.outcome = outcomeDone
 	}
 	d.o.Metrics.requests.WithLabelValues(string(c.op), string(c.outcome)).Inc()
-	d.audit.Info("job", "operation", string(c.op), "outcome", string(c.outcome), "uid", c.uid, "subject", c.subject, "job", c.job, "cause", c.detail)
+	d.audit.Info("job", "operation", string(c.op), "outcome", string(c.outcome), "uid", c.uid, "subject", c.subject, "job", short(c.job), "cause", short(c.detail))
+}
+
+// lineAtMost is how much of what a user wrote gets into a line of the log; the longest name of a job has 191 bytes.
+const lineAtMost = 300
+
+func short(s string) string {
+	if len(s) > lineAtMost {
+		return strings.ToValidUTF8(s[:lineAtMost], "") + "..."
+	}
+	return s
 }
 
 // identify is who asks, by the connection alone.
