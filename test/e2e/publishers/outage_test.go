@@ -115,7 +115,7 @@ func judgeNewcomer(t testing.TB, all []attempt, began, until time.Time, still bo
 		at := time.UnixMilli(a.Unix)
 		switch a.Code {
 		case "OK":
-			if first.IsZero() && at.After(until) {
+			if first.IsZero() && at.After(until) && outage > 0 {
 				first = at
 			}
 			if !still && at.Before(until) && at.After(began) {
@@ -134,6 +134,9 @@ func judgeNewcomer(t testing.TB, all []attempt, began, until time.Time, still bo
 	if !still && (outage == 0 || marked == 0) {
 		t.Errorf("of %d answers %d were an outage and %d of them marked so, want some of each", len(all), outage, marked)
 	}
-	t.Logf("the newcomer: %d answers, %d of them an outage (%d marked, the slowest after %d ms), taken %s after the end of it", len(all), outage, marked, slow,
-		first.Sub(until).Round(time100))
+	when := "meanwhile"
+	if !first.IsZero() {
+		when = first.Sub(until).Round(time100).String() + " after the end of it"
+	}
+	t.Logf("the newcomer: %d answers, %d of them an outage (%d marked, the slowest after %d ms), taken %s", len(all), outage, marked, slow, when)
 }

@@ -113,23 +113,21 @@ func TestAStolenTokenIsRefused(t *testing.T) {
 	victim := r.create(t, r.publisherPod(listedSpace, "victim", monitor, r.far, "publisher", "--store-only", "--interval=500ms"))
 	r.acknowledged(t, victim, 1)
 	stolen := r.loot(t, victim, "stolen")
-	for name, node := range map[string]string{"for-its-own-node": r.far, "for-the-thief-s": r.near, "for-no-name": ""} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			user := int64(40000 + len(name))
-			thief := r.create(t, r.publisherPod(strangerSpace, "thief-"+name, "default", r.near, "publisher", "--token-file="+lootFile, "--node="+node, "--check=StolenCheck", "--fatal", "--count=1"),
-				stolen, asUser(user))
-			wantRefusal(t, r.one(t, thief), "PermissionDenied", "the token was issued on another node")
-			if rows := r.rows(t, r.near, thief.Name+"-"); len(rows) > 0 {
-				t.Errorf("stored: %+v", rows)
-			}
-		})
-	}
-	t.Cleanup(func() { // after the thieves
-		r.refusedFor(t, r.near, "node_claim_mismatch", victim)
-		before := count(r.batches(t, victim), "acknowledged")
-		r.acknowledged(t, victim, before+1)
+	t.Run("on the other node", func(t *testing.T) {
+		for name, node := range map[string]string{"for-its-own-node": r.far, "for-the-thief-s": r.near, "for-no-name": ""} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				thief := r.create(t, r.publisherPod(strangerSpace, "thief-"+name, "default", r.near, "publisher", "--token-file="+lootFile,
+					"--node="+node, "--check=StolenCheck", "--fatal", "--count=1"), stolen, asUser(int64(40000+len(name))))
+				wantRefusal(t, r.one(t, thief), "PermissionDenied", "the token was issued on another node")
+				if rows := r.rows(t, r.near, thief.Name+"-"); len(rows) > 0 {
+					t.Errorf("stored: %+v", rows)
+				}
+			})
+		}
 	})
+	r.refusedFor(t, r.near, "node_claim_mismatch", victim)
+	r.acknowledged(t, victim, count(r.batches(t, victim), "acknowledged")+1)
 }
 
 // TestADeletedPodsTokenIsRefused: a copy of a token works on the node of its pod as long as the pod lives, and no longer.
