@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 		"200, X-NMP-Principal-On-Behalf-Of: alice",
 		"refused by lanyard-job-pods",
 		"401 at the gateway",
-		"All 16 scenes went as they should",
+		"All 17 scenes went as they should",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the demo never said %q", want)
