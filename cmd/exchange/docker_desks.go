@@ -67,7 +67,11 @@ func (p *parts) newDesk(base string) (*exchange.Desk, error) {
 }
 
 func (p *parts) serving(l net.Listener, desk *exchange.Desk) (func(context.Context) error, error) {
-	serve, err := exchange.Serve(l, exchange.NewServer(desk, p.localTLS(), p.cfg.Limits.Hold, p.log), p.cfg.Drain, desk.Drain, p.log)
+	each := placesPerContainer
+	if exchange.Loopback(l.Addr()) {
+		each = 0
+	}
+	serve, err := exchange.Serve(newPlaces(l, placesInAll, each), exchange.NewServer(desk, p.localTLS(), p.cfg.Limits.Hold, p.log), p.cfg.Drain, desk.Drain, p.log)
 	if err != nil {
 		_ = l.Close()
 		return nil, err
@@ -137,7 +141,7 @@ func (b *bridge) follow(ctx context.Context) error {
 }
 
 func (b *bridge) serve(ctx context.Context, l net.Listener, at netip.Addr) error {
-	run, err := exchange.Serve(l, exchange.NewServer(b.desk, b.p.localTLS(), b.p.cfg.Limits.Hold, b.p.log), b.p.cfg.Drain, nil, b.p.log)
+	run, err := exchange.Serve(newPlaces(l, placesInAll, placesPerContainer), exchange.NewServer(b.desk, b.p.localTLS(), b.p.cfg.Limits.Hold, b.p.log), b.p.cfg.Drain, nil, b.p.log)
 	if err != nil {
 		_ = l.Close()
 		return err
