@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,8 +29,8 @@ func TestAUserOfTheMachineWithTheImagesNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := processOf(t, got.Container.ID)
-	for _, file := range []string{"/root" + mount + "/token", "/environ", "/mem"} {
-		c := exec.Command("cat", dir+file)
+	for _, file := range []string{path.Join("root", mount, "token"), "environ", "mem"} {
+		c := exec.Command("cat", path.Join(dir, file))
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345, Groups: []uint32{12345}}}
 		out, err := c.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "Permission denied") {
