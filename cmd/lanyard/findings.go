@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/lanyard-k8s/lanyard/doctor"
 )
@@ -68,10 +69,11 @@ func printGroup(w io.Writer, paint painter, group []doctor.Finding) {
 	}
 }
 
-// oneLine keeps what came out of a cluster from breaking the layout or steering the terminal.
+// oneLine keeps what came out of a cluster from breaking the layout or steering the terminal: some take U+009B for ESC [, and what turns
+// the direction of a text around shows another one than there is.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r

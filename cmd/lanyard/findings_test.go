@@ -66,3 +66,16 @@ warn webhook_entries: slow
 		})
 	}
 }
+
+// TestOneLine: nothing in a name steers the terminal or shows another name than there is.
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"alice@example.com": "alice@example.com", "Zoë 山": "Zoë 山", "a\x1b[2Jb": "a [2Jb", "a\u009b2Jb": "a 2Jb", "a\x9b2Jb": "a\ufffd2Jb",
+		"a\nb\rc\td\x7f": "a b c d ", "a\u202eecila": "a ecila", "a\u2028b\u2029c": "a b c", "a\u200bb": "a b", "a\u0085b": "a b",
+	} {
+		if got := oneLine(given); got != want {
+			t.Errorf("%q becomes %q, want %q", given, got, want)
+		}
+	}
+}
