@@ -19,6 +19,7 @@ import (
 // ErrNotFound to it.
 type Jobs interface {
 	Submit(ctx context.Context, subject string, spec dockerjob.Spec) (dockerjob.Job, error)
+	// List gives the newest first.
 	List(ctx context.Context, subject string) ([]dockerjob.Job, error)
 	Logs(ctx context.Context, subject, ref string, o dockerjob.LogOptions, stdout, stderr io.Writer) error
 	Stop(ctx context.Context, subject, ref string, grace time.Duration) (dockerjob.Job, error)

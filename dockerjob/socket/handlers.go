@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -40,7 +39,7 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, c *call) error {
 		return err
 	}
 	c.job = job.ID
-	write(w, http.StatusCreated, shown(job))
+	write(w, http.StatusCreated, job)
 	return nil
 }
 
@@ -96,14 +95,6 @@ func (m malformed) Error() string { return m.fault.Message }
 
 func fault(field, message string) error { return malformed{jobs.Fault{Field: field, Message: message}} }
 
-// shown is a job as its submitter sees it.
-func shown(j dockerjob.Job) jobs.Job {
-	return jobs.Job{
-		ID: j.ID, Workspace: j.Workspace, Job: j.Job, Task: j.Task, Image: j.Image, State: jobs.State(j.State),
-		Created: j.Created, Ended: j.Ended, ExitCode: j.ExitCode, End: j.End,
-	}
-}
-
 // list answers GET PathJobs.
 func (d *Desk) list(w http.ResponseWriter, r *http.Request, c *call) error {
 	found, err := d.o.Jobs.List(r.Context(), c.subject)
@@ -113,12 +104,7 @@ func (d *Desk) list(w http.ResponseWriter, r *http.Request, c *call) error {
 	if err := d.o.Jobs.Ready(); err != nil && len(found) == 0 {
 		return err // there may be some that are not known yet
 	}
-	list := jobs.List{Jobs: make([]jobs.Job, 0, len(found))}
-	for _, j := range found {
-		list.Jobs = append(list.Jobs, shown(j))
-	}
-	slices.SortStableFunc(list.Jobs, func(a, b jobs.Job) int { return b.Created.Compare(a.Created) })
-	write(w, http.StatusOK, list)
+	write(w, http.StatusOK, jobs.List{Jobs: found})
 	return nil
 }
 
@@ -131,7 +117,7 @@ func (d *Desk) stop(w http.ResponseWriter, r *http.Request, c *call) error {
 	if err != nil {
 		return err
 	}
-	write(w, http.StatusOK, shown(job))
+	write(w, http.StatusOK, job)
 	return nil
 }
 
@@ -143,7 +129,7 @@ func (d *Desk) wait(w http.ResponseWriter, r *http.Request, c *call) error {
 	if err != nil {
 		return d.interrupted(r, err)
 	}
-	write(w, http.StatusOK, shown(job))
+	write(w, http.StatusOK, job)
 	return nil
 }
 

@@ -100,8 +100,20 @@ func safe(dir string, info fs.FileInfo, group int) error {
 	return nil
 }
 
-// safeAbove checks the directories above: whoever may write to one of them could put another in the place of ours.
+// safeAbove checks the directories above, those of the name and those that links among them lead to: whoever may write to one of them
+// could put another in the place of ours.
 func safeAbove(dir string) error {
+	target, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return fmt.Errorf("look at the directory above the socket's: %w", err)
+	}
+	if err := safeWay(target); err != nil {
+		return err
+	}
+	return safeWay(dir)
+}
+
+func safeWay(dir string) error {
 	for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
 		info, err := os.Stat(up)
 		if err != nil {

@@ -55,6 +55,13 @@ func TestListenRefusesWhatIsNotSafe(t *testing.T) {
 		"a file":                {func(t *testing.T, dir string) { must(t, os.WriteFile(dir, nil, 0o600)) }, -1, "is no directory"},
 		"a symbolic link":       {func(t *testing.T, dir string) { must(t, os.Symlink(t.TempDir(), dir)) }, -1, "is a symbolic link"},
 		"below others' folders": {func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Dir(dir), 0o777)) }, -1, "which others may write to"},
+		"below others' folders, through a link": {func(t *testing.T, dir string) {
+			open := filepath.Join(t.TempDir(), "open")
+			must(t, os.Mkdir(open, 0o700))
+			must(t, os.Chmod(open, 0o777))
+			must(t, os.Mkdir(filepath.Join(open, "kept"), 0o755))
+			must(t, os.Symlink(filepath.Join(open, "kept"), filepath.Join(filepath.Dir(dir), "link")))
+		}, -1, "which others may write to"},
 		"another user's": {func(t *testing.T, dir string) {
 			if os.Geteuid() != 0 {
 				t.Skip("SKIPPED: only root can give a directory away")
@@ -72,6 +79,9 @@ func TestListenRefusesWhatIsNotSafe(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(short(t), "run")
 			tc.make(t, dir)
+			if link := filepath.Join(filepath.Dir(dir), "link"); exists(link) {
+				dir = filepath.Join(link, "run")
+			}
 			l, err := socket.Listen(t.Context(), filepath.Join(dir, "s"), tc.group)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
@@ -84,6 +94,11 @@ func TestListenRefusesWhatIsNotSafe(t *testing.T) {
 	if _, err := socket.Listen(t.Context(), "/"+strings.Repeat("x", 120), -1); err == nil || !strings.Contains(err.Error(), "the kernel takes 107") {
 		t.Errorf("a long path: %v", err)
 	}
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 func mode(m fs.FileMode) func(t *testing.T, dir string) {
