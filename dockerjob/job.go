@@ -3,10 +3,10 @@ package dockerjob
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/lanyard-k8s/lanyard/api/jobs"
 	"github.com/lanyard-k8s/lanyard/dockerjob/jobspec"
 )
 
@@ -16,54 +16,28 @@ type Spec = jobspec.Spec
 // EnvVar is one variable of a Spec.
 type EnvVar = jobspec.EnvVar
 
+// Job is what a submitter sees of a job.
+type Job = jobs.Job
+
 // State is how far a job has come.
-type State string
+type State = jobs.State
 
 // The states of a job.
 const (
-	// Starting: its container does not run yet.
-	Starting State = "starting"
-	// Running: it runs.
-	Running State = "running"
-	// Ended: it does not run any more, and never will again.
-	Ended State = "ended"
+	Starting = jobs.Starting
+	Running  = jobs.Running
+	Ended    = jobs.Ended
 )
 
 // How a job ended.
 const (
-	// EndExited: by itself.
-	EndExited = "exited"
-	// EndStopped: its submitter stopped it.
-	EndStopped = "stopped"
-	// EndFailed: it never started.
-	EndFailed = "start_failed"
-	// EndRemoved: its container is gone, so nobody knows how it ended.
-	EndRemoved = "removed"
-	// EndRevoked: its identity was revoked or has expired, and its container was removed with it.
-	EndRevoked = "revoked"
-	// EndOutOfMemory: the kernel ended it, since it took more memory than it may.
-	EndOutOfMemory = "out_of_memory"
+	EndExited      = jobs.EndExited
+	EndStopped     = jobs.EndStopped
+	EndFailed      = jobs.EndFailed
+	EndRemoved     = jobs.EndRemoved
+	EndRevoked     = jobs.EndRevoked
+	EndOutOfMemory = jobs.EndOutOfMemory
 )
-
-// Job is what a submitter sees of a job: nothing of its row.
-type Job struct {
-	// ID names the job on this machine: 12 hex digits.
-	ID string `json:"id"`
-	// Workspace, Job and Task are what its submitter called it.
-	Workspace string `json:"workspace"`
-	Job       string `json:"job"`
-	Task      string `json:"task"`
-	// Image is what was asked for; after a restart of this program it may be the image's id.
-	Image string `json:"image,omitempty"`
-	State State  `json:"state"`
-	// Created and Ended are when it was submitted and when its end was noticed.
-	Created time.Time `json:"created"`
-	Ended   time.Time `json:"ended,omitzero"`
-	// ExitCode is the container's, once it ended; nil if nobody knows it.
-	ExitCode *int `json:"exitCode,omitempty"`
-	// End says how it ended: one of the End constants.
-	End string `json:"end,omitempty"`
-}
 
 // What a Backend can answer besides a job. Another submitter's job is ErrNotFound, as one that never was.
 var (

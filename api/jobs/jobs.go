@@ -53,21 +53,39 @@ const (
 	Ended State = "ended"
 )
 
-// Job is a job as its submitter sees it.
+// How a job ended.
+const (
+	// EndExited: by itself.
+	EndExited = "exited"
+	// EndStopped: its submitter stopped it.
+	EndStopped = "stopped"
+	// EndFailed: it never started.
+	EndFailed = "start_failed"
+	// EndRemoved: its container is gone, so nobody knows how it ended.
+	EndRemoved = "removed"
+	// EndRevoked: its identity was revoked or has expired, and its container was removed with it.
+	EndRevoked = "revoked"
+	// EndOutOfMemory: the kernel ended it, since it took more memory than it may.
+	EndOutOfMemory = "out_of_memory"
+)
+
+// Job is a job as its submitter sees it: nothing of its row.
 type Job struct {
-	// ID names the job on this machine.
-	ID        string `json:"id"`
+	// ID names the job on this machine: 12 hex digits.
+	ID string `json:"id"`
+	// Workspace, Job and Task are what its submitter called it.
 	Workspace string `json:"workspace"`
 	Job       string `json:"job"`
 	Task      string `json:"task"`
-	Image     string `json:"image,omitempty"`
-	State     State  `json:"state"`
+	// Image is what was asked for; after a restart of the exchange it may be the image's id.
+	Image string `json:"image,omitempty"`
+	State State  `json:"state"`
 	// Created and Ended are when it was submitted and when its end was noticed.
 	Created time.Time `json:"created"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// ExitCode is the container's, once it has ended; absent where nobody knows it.
 	ExitCode *int `json:"exitCode,omitempty"`
-	// End says in one word how it ended.
+	// End says how it ended: one of the End constants.
 	End string `json:"end,omitempty"`
 }
 

@@ -86,7 +86,7 @@ func stateText(paint painter, j jobs.Job) string {
 		return string(j.State)
 	case j.ExitCode != nil && *j.ExitCode == 0:
 		return "ended (0)"
-	case j.ExitCode != nil && (j.End == "" || j.End == "exited"):
+	case j.ExitCode != nil && (j.End == "" || j.End == jobs.EndExited):
 		return paint.text(red, "ended ("+strconv.Itoa(*j.ExitCode)+")")
 	case j.ExitCode != nil:
 		return paint.text(red, "ended ("+strconv.Itoa(*j.ExitCode)+", "+strings.ReplaceAll(j.End, "_", " ")+")")

@@ -347,13 +347,13 @@ func (a *attached) end(job jobs.Job) error {
 // endText is what to tell of an end, besides the exit code.
 func endText(end string) string {
 	switch end {
-	case "out_of_memory":
+	case jobs.EndOutOfMemory:
 		return "the kernel ended the job: it took more memory than it may; see --memory"
-	case "revoked":
+	case jobs.EndRevoked:
 		return "the job was ended: its identity was revoked, or has expired"
-	case "removed":
+	case jobs.EndRemoved:
 		return "the job's container was removed by somebody else"
-	case "start_failed":
+	case jobs.EndFailed:
 		return "the job did not start"
 	default:
 		return ""
