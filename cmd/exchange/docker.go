@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/delegation/sqlite"
 	"github.com/lanyard-k8s/lanyard/dockerjob"
 	"github.com/lanyard-k8s/lanyard/dockerjob/jobspec"
@@ -30,7 +31,7 @@ const containerHost = "exchange.lanyard.internal"
 
 // local are the parts that an exchange for one machine has besides.
 type local struct {
-	authority authority
+	authority *certs.Local
 	engine    *dockerjob.Engine
 	backend   *dockerjob.Backend
 }

@@ -11,12 +11,6 @@ import (
 	"github.com/lanyard-k8s/lanyard/certs"
 )
 
-// authority is who signs this exchange's certificate.
-type authority interface {
-	CA() []byte
-	Name(names ...string) error
-}
-
 // certify makes the authority and its certificate, and serves what it renews.
 func (p *parts) certify(context.Context) error {
 	d := p.cfg.Docker
