@@ -47,6 +47,6 @@ func NewLogger(w io.Writer, level string) (logr.Logger, error) {
 	enc.EncodeLevel = func(l zapcore.Level, out zapcore.PrimitiveArrayEncoder) {
 		zapcore.LowercaseLevelEncoder(max(l, zapcore.DebugLevel), out) // logr's V(2) and above have no name in zap
 	}
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(w)), at)
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(visible{w})), at)
 	return zapr.NewLogger(zap.New(core, zap.AddCaller())), nil
 }
