@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/lanyard-k8s/lanyard/connector/spool"
+	"github.com/lanyard-k8s/lanyard/internal/obs"
 )
 
 // aside is one line about a record that was put aside.
@@ -40,15 +42,23 @@ may be running. Without a directory it is /var/lib/lanyard/spool.`,
 			if err != nil {
 				return err
 			}
-			out := json.NewEncoder(cmd.OutOrStdout())
-			for _, k := range kept {
-				if err := out.Encode(line(k)); err != nil {
-					return err
-				}
-			}
-			return nil
+			return show(cmd.OutOrStdout(), kept)
 		},
 	}
+}
+
+// show prints a line for each. What is in them is a publisher's, who must not steer the terminal that shows it.
+func show(w io.Writer, kept []spool.Kept) error {
+	for _, k := range kept {
+		text, err := json.Marshal(line(k))
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append(obs.Visible(text), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // line is what a person sees of a record.

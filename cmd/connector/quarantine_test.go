@@ -28,3 +28,21 @@ func TestALineSaysWhoseABatchIsAndWhatItHolds(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestABatchSteersNoTerminal: its texts are a publisher's.
+func TestABatchSteersNoTerminal(t *testing.T) {
+	t.Parallel()
+	const theirs = "a\u009b2J\x1b[2J\u202eb\n"
+	b := sink.NewBatch([]*healtheventv1.HealthEvent{{CheckName: theirs}}, sink.Caller{}, nodebinding.NodeLocal, time.Now())
+	var out strings.Builder
+	if err := show(&out, []spool.Kept{{File: "1.record", Batch: b}}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\u009b\x1b\u202e") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("%q", out.String())
+	}
+	var back struct{ Events []struct{ CheckName string } }
+	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || len(back.Events) != 1 || back.Events[0].CheckName != theirs {
+		t.Errorf("read back: %+v, %v", back, err)
+	}
+}
