@@ -59,7 +59,7 @@ func (h *House) release(ctx context.Context, verb, chart, values string, args ..
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp("", "lanyard-e2e-*.yaml")
+	file, err := os.CreateTemp(h.Cluster.Dir(), "values-*.yaml")
 	if err != nil {
 		return err
 	}

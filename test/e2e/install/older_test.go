@@ -53,37 +53,45 @@ func checkOut(ctx context.Context, tree, commit string, keep []string) (older, e
 	if err != nil {
 		return older{}, err
 	}
-	dir := filepath.Join(cache, "older", commit)
+	shelf := filepath.Join(cache, "older")
+	dir := filepath.Join(shelf, commit)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		partial, err := os.MkdirTemp(cache, "older-")
-		if err != nil {
-			return older{}, err
+		if err := unpack(ctx, tree, commit, shelf); err != nil {
+			return older{}, fmt.Errorf("unpacking commit %s: %w", commit, err)
 		}
-		defer func() { _ = os.RemoveAll(partial) }() // it has another name by then
-		tar := filepath.Join(partial, "tree.tar")
-		if _, err := git(ctx, tree, "archive", "--output="+tar, commit); err != nil {
-			return older{}, err
-		}
-		if out, err := exec.CommandContext(ctx, "tar", "-x", "-f", tar, "-C", partial).CombinedOutput(); err != nil {
-			return older{}, fmt.Errorf("unpacking commit %s: %w: %s", commit, err, out)
-		}
-		if err := errors.Join(os.Remove(tar), forget(filepath.Dir(dir), keep), os.Rename(partial, dir)); err != nil {
-			return older{}, err
-		}
+	}
+	if err := forget(shelf, keep); err != nil {
+		return older{}, err
 	}
 	image, err := buildOlder(ctx, dir, commit)
 	return older{commit: commit, chart: filepath.Join(dir, "charts", "lanyard"), image: image}, err
 }
 
-// forget keeps the cache from growing by a tree with every change of the chart.
-func forget(dir string, keep []string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// unpack lays a commit's files into a folder of its name on the shelf; half a one never has that name.
+func unpack(ctx context.Context, tree, commit, shelf string) error {
+	if err := os.MkdirAll(shelf, 0o755); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(dir)
+	partial, err := os.MkdirTemp(shelf, "partial-")
+	if err != nil {
+		return err
+	}
+	tar := filepath.Join(partial, "tree.tar")
+	if _, err := git(ctx, tree, "archive", "--output="+tar, commit); err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	if out, err := exec.CommandContext(ctx, "tar", "-x", "-f", tar, "-C", partial).CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("%w: %s", err, out), os.RemoveAll(partial))
+	}
+	return errors.Join(os.Remove(tar), os.Rename(partial, filepath.Join(shelf, commit)))
+}
+
+// forget keeps the cache from growing by a tree with every change of the chart.
+func forget(shelf string, keep []string) error {
+	entries, err := os.ReadDir(shelf)
 	for _, e := range entries {
 		if !slices.Contains(keep, e.Name()) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+			err = errors.Join(err, os.RemoveAll(filepath.Join(shelf, e.Name())))
 		}
 	}
 	return err
