@@ -99,12 +99,17 @@ func (s Settings) filled() (Settings, error) {
 	if s.Network == "host" || s.Network == "none" || strings.HasPrefix(s.Network, "container:") {
 		fault("Network: must be a bridge; %q is not one", s.Network)
 	}
-	for name, ok := range map[string]bool{
-		"Pids": s.Pids > 0, "MaxJobs": s.MaxJobs > 0, "MaxJobsEach": s.MaxJobsEach > 0, "MaxAge": s.MaxAge >= time.Minute, "Linger": s.Linger >= 0,
-		"Keep": s.Keep >= 0, "Retention": s.Retention > 0, "Resync": s.Resync > 0, "Timeout": s.Timeout > 0,
+	for _, f := range []struct {
+		name string
+		ok   bool
+		must string
+	}{
+		{"Pids", s.Pids > 0, "more than 0"}, {"MaxJobs", s.MaxJobs > 0, "more than 0"}, {"MaxJobsEach", s.MaxJobsEach > 0, "more than 0"},
+		{"MaxAge", s.MaxAge >= time.Minute, "a minute or more"}, {"Linger", s.Linger >= 0, "0 or more"}, {"Keep", s.Keep >= 0, "0 or more"},
+		{"Retention", s.Retention > 0, "more than 0"}, {"Resync", s.Resync > 0, "more than 0"}, {"Timeout", s.Timeout > 0, "more than 0"},
 	} {
-		if !ok {
-			fault("%s: too small", name)
+		if !f.ok {
+			fault("%s: must be %s", f.name, f.must)
 		}
 	}
 	if len(faults) > 0 {
