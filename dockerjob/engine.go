@@ -19,7 +19,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
-// Engine speaks to a Docker Engine. It agrees on a version of the API at the first call, with every Engine since Docker 19.03.
+// Engine speaks to a Docker Engine. It agrees on a version of the API at the first call, with every Engine since Docker 20.10.
 type Engine struct {
 	c *client.Client
 }
