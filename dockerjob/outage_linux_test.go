@@ -21,7 +21,7 @@ import (
 // TestNoEngine: without an Engine nothing is taken and nothing stored; once one comes, jobs start.
 func TestNoEngine(t *testing.T) {
 	t.Parallel()
-	e := ownEngine(t, docker.Options{})
+	e := docker.ForTest(t, docker.Options{})
 	if err := e.Interrupt(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestTheEngineGoesAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := ownEngine(t, docker.Options{LiveRestore: tc.liveRestore})
+			e := docker.ForTest(t, docker.Options{LiveRestore: tc.liveRestore})
 			r := newRig(t, e)
 			j := r.submit(spec("long", "wait"))
 			proof := r.proof(j)

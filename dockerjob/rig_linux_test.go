@@ -74,27 +74,6 @@ func sharedEngine(t *testing.T) *docker.Engine {
 	return shared.engine
 }
 
-// ownEngine is an Engine for a test that takes it away.
-func ownEngine(t *testing.T, o docker.Options) *docker.Engine {
-	t.Helper()
-	if why := docker.Unavailable(); why != "" {
-		t.Skip(why)
-	}
-	e, err := docker.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := e.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 // rig is a backend on an Engine, with a database.
 type rig struct {
 	*dockerjob.Backend

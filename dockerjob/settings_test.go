@@ -96,29 +96,36 @@ func TestMetricsAreLinted(t *testing.T) {
 // TestAnEngineOfLongAgo: what speaks too old an API is as good as away, and nothing is asked of it.
 func TestAnEngineOfLongAgo(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "engine")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	engine := standIn(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/_ping" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
 		w.Header().Set("Api-Version", "1.24")
-	})}}
-	old.Start()
-	defer old.Close()
+	})
+	if err := engine.Ping(t.Context()); !errors.Is(err, dockerjob.ErrEngine) || !strings.Contains(err.Error(), "1.24") {
+		t.Errorf("it answers with %v", err)
+	}
+}
+
+// standIn is an Engine that answers what no Engine of this machine does.
+func standIn(t *testing.T, answer http.HandlerFunc) *dockerjob.Engine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "engine") // t.TempDir's may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}}
+	s.Start()
+	t.Cleanup(s.Close)
 	engine, err := dockerjob.NewEngine("unix://" + l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer engine.Close()
-	if err := engine.Ping(t.Context()); !errors.Is(err, dockerjob.ErrEngine) || !strings.Contains(err.Error(), "1.24") {
-		t.Errorf("it answers with %v", err)
-	}
+	t.Cleanup(func() { _ = engine.Close() })
+	return engine
 }

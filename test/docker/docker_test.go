@@ -19,26 +19,6 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/docker"
 )
 
-func start(t *testing.T, o docker.Options) *docker.Engine {
-	t.Helper()
-	if why := docker.Unavailable(); why != "" {
-		t.Skip(why)
-	}
-	e, err := docker.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := e.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 // run runs the probe to its end and returns what it said.
 func run(t *testing.T, e *docker.Engine, args ...string) string {
 	t.Helper()
@@ -81,7 +61,7 @@ func create(t *testing.T, c *client.Client, args ...string) string {
 // TestHome runs a container that reaches a server on the bridge's gateway, and looks for what is left of the Engine afterwards.
 func TestHome(t *testing.T) {
 	t.Parallel()
-	e := start(t, docker.Options{})
+	e := docker.ForTest(t, docker.Options{})
 	if got := run(t, e, "say", "hello", "status", "Uid"); !strings.HasPrefix(got, "hello\n65532") {
 		t.Errorf("the container said %q", got)
 	}
@@ -123,7 +103,7 @@ func TestHome(t *testing.T) {
 // TestOutage takes dockerd away from a running container, politely and not, and gives it back.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	e := start(t, docker.Options{LiveRestore: true})
+	e := docker.ForTest(t, docker.Options{LiveRestore: true})
 	c, err := e.Client()
 	if err != nil {
 		t.Fatal(err)

@@ -78,17 +78,7 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	if why := docker.Unavailable(); why != "" {
-		t.Skip(why)
-	}
-	e, err := docker.Start(t.Context(), docker.Options{})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	must(t, e.Probe(t.Context()))
+	e := docker.ForTest(t, docker.Options{})
 	dir := filepath.Join(t.TempDir(), "db")
 	must(t, sqlite.Migrate(t.Context(), dir))
 	store, err := sqlite.Open(t.Context(), dir)

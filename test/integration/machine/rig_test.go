@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,9 +42,8 @@ type house struct {
 	metrics string
 	through []string // what the program is started through, to have less power than the tests
 
-	mu  sync.Mutex
 	cmd *exec.Cmd
-	log *bytes.Buffer
+	log buffer
 }
 
 // house starts an exchange on the shared Engine.
@@ -66,7 +64,7 @@ func (w *world) prepare(t *testing.T, e *docker.Engine, more string) *house {
 	dir, err := os.MkdirTemp(w.dir, "house-")
 	must(t, err)
 	must(t, os.Chmod(dir, 0o755))
-	h := &house{t: t, w: w, engine: e, dir: dir, port: freePort(t, e), metrics: freePort(t, e), log: &bytes.Buffer{}}
+	h := &house{t: t, w: w, engine: e, dir: dir, port: freePort(t, e), metrics: freePort(t, e)}
 	h.configure(more)
 	t.Cleanup(h.end)
 	return h
@@ -96,25 +94,12 @@ func (h *house) start() {
 	args := append(h.through[:len(h.through):len(h.through)], h.w.exchange, "--backend", "docker", "--config", h.dir+"/exchange.yaml",
 		"--metrics-listen", "127.0.0.1:"+h.metrics, "--log-level", "debug")
 	h.cmd = h.engine.Command(context.WithoutCancel(h.t.Context()), args[0], args[1:]...)
-	h.cmd.Stderr = &locked{h: h}
+	h.cmd.Stderr = &h.log
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(h.t, h.cmd.Start())
 }
 
-// locked is the log, which tests read while the program writes it.
-type locked struct{ h *house }
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	return l.h.log.Write(p)
-}
-
-func (h *house) said() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.log.String()
-}
+func (h *house) said() string { return h.log.String() }
 
 // kill ends the program as kill -9 does.
 func (h *house) kill() {
