@@ -130,8 +130,6 @@ func TestAVolumeMadeBeforehand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, sharedEngine(t))
 	r.SetRandom(fixed{})
-	generation := make([]byte, 16)
-	_, _ = io.ReadFull(fixed{}, generation)
 	row := delegation.DockerName("default", "job", "await/main", "0102030405060708090a0b0c0d0e0f10")
 	name := "task-workload-identity-default-await-main-" + row[len("docker-"):][:12]
 	if _, err := r.docker.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: name}); err != nil {
@@ -163,8 +161,8 @@ func TestAVolumeMadeBeforehand(t *testing.T) {
 	}
 	r.nothingLeft()
 	// The name was drawn: without the drawn part known, nobody can lie in wait. With it free again the job starts.
-	if _, err := r.docker.VolumeRemove(t.Context(), name, client.VolumeRemoveOptions{Force: true}); err == nil {
-		t.Error("the volume was not in use by the looking container")
+	if _, err := r.docker.VolumeRemove(t.Context(), name, client.VolumeRemoveOptions{Force: true}); err == nil || !strings.Contains(err.Error(), "volume is in use") {
+		t.Errorf("the volume is not in use by the looking container: %v", err)
 	}
 }
 
@@ -323,8 +321,8 @@ func TestTheEnginesAddress(t *testing.T) {
 			t.Errorf("network %s: %v", network, err)
 		}
 	}
-	if _, err := dockerjob.NewEngine("nonsense"); err == nil {
-		t.Error("made for an address that is none")
+	if _, err := dockerjob.NewEngine("nonsense"); err == nil || !strings.Contains(err.Error(), "address of the Docker Engine: ") {
+		t.Errorf("for an address that is none: %v", err)
 	}
 	nobody, err := dockerjob.NewEngine("unix:///nowhere/docker.sock")
 	if err != nil {

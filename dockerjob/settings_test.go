@@ -70,8 +70,8 @@ func TestNew(t *testing.T) {
 			}
 		})
 	}
-	if _, err := dockerjob.New(dockerjob.Options{}); err == nil {
-		t.Error("made of nothing")
+	if _, err := dockerjob.New(dockerjob.Options{}); err == nil || !strings.Contains(err.Error(), "an Engine, a Store and Metrics are needed") {
+		t.Errorf("made of nothing: %v", err)
 	}
 }
 

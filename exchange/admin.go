@@ -85,7 +85,7 @@ type Admin struct {
 func NewAdmin(o AdminOptions) (*Admin, error) {
 	identified := (o.Local != nil) != (o.Reviewer != nil && o.Authorizer != nil) // by one of the two, and not by both
 	if !identified || o.Records == nil || o.Metrics == nil {
-		return nil, errors.New("exchange: the admins' listener needs a reviewer, an authorizer, records and metrics")
+		return nil, errors.New("exchange: the admins' listener needs a reviewer and an authorizer, or else Local, and records and metrics")
 	}
 	if o.Now == nil {
 		o.Now = time.Now

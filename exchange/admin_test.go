@@ -286,8 +286,8 @@ func TestAdminsOfThisMachine(t *testing.T) {
 		{Records: o.store, Metrics: o.metrics},
 		{Records: o.store, Metrics: o.metrics, Reviewer: o, Authorizer: o, Local: &tokenreview.Verdict{}},
 	} {
-		if _, err := exchange.NewAdmin(two); err == nil {
-			t.Error("admins who are identified in no way, or in two")
+		if _, err := exchange.NewAdmin(two); err == nil || !strings.Contains(err.Error(), "a reviewer and an authorizer, or else Local") {
+			t.Errorf("admins who are identified in no way, or in two: %v", err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/cluster/process"
 )
 
-// The daemons of a node, by the names that StopDaemon and the logs have for them.
+// The daemons of a node, by the names that machines and logs have for them.
 const (
 	containerd = "containerd"
 	kubelet    = "kubelet"
