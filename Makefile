@@ -125,7 +125,7 @@ cluster-down: ## end it, and leave nothing of it
 	@$(GO) run ./test/cluster/nodes/keeper down
 
 .PHONY: packages
-packages: ## what some tests run against: PostgreSQL, nginx, Lua, promtool (installed as root on Debian, else those tests skip aloud)
+packages: ## what some tests run against: PostgreSQL, nginx, Lua, promtool, Docker, a node's parts (installed as root on Debian, else those tests skip aloud)
 	@./.ci/packages
 
 .PHONY: race-note
