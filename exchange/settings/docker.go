@@ -14,6 +14,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/jobs"
 	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/dockerjob/jobspec"
 	"github.com/lanyard-k8s/lanyard/exchange/grant"
 	"github.com/lanyard-k8s/lanyard/internal/config"
 )
@@ -212,7 +213,7 @@ func quantity(sec *config.Section, key, least string) resource.Quantity {
 	if text == "" {
 		return resource.Quantity{}
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := jobspec.ParseAmount(text)
 	if err != nil || q.Cmp(resource.MustParse(least)) < 0 {
 		sec.Fault(key, `must be an amount of at least %s, such as "500m", "2" or "512Mi", in quotes`, least)
 		return resource.Quantity{}

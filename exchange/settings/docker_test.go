@@ -106,6 +106,7 @@ func TestDockerFaults(t *testing.T) {
 		"an address by name":                     {user + ", listen: ['localhost:8443', 'bridge:8443']", "", []string{"docker.listen[0]"}},
 		"a port that a client could not be told": {user + ", listen: ['bridge:0']", "", []string{"docker.listen", "docker.listen[0]"}},
 		"no address that containers reach":       {user + ", listen: ['127.0.0.1:8443']", "", []string{"docker.listen"}},
+		"an amount that takes for ever to read":  {user + ", limits: {maxCPU: '1e2147483647', defaultCPU: '1'}", "", []string{"docker.limits.maxCPU"}},
 		"a bound of nothing":                     {user + ", limits: {jobs: 0, pids: 1, keptSeconds: 0}", "", []string{"docker.limits.jobs", "docker.limits.keptSeconds", "docker.limits.pids"}},
 		"an amount that is none":                 {user + ", limits: {defaultCPU: much, maxMemory: '-1'}", "", []string{"docker.limits.defaultCPU", "docker.limits.maxMemory"}},
 		"less than Docker takes":                 {user + ", limits: {defaultCPU: 1m, defaultMemory: 1Mi}", "", []string{"docker.limits.defaultCPU", "docker.limits.defaultMemory"}},
