@@ -40,7 +40,7 @@ type Settings struct {
 	Limits jobspec.Limits
 	// Pids is how many processes a container may have; 1024.
 	Pids int64
-	// MaxJobs is how many jobs may run at once; 1000. MaxJobsEach is how many of one submitter; 250.
+	// MaxJobs is how many jobs may run at once; 1024. MaxJobsEach is how many of one submitter; 256.
 	MaxJobs, MaxJobsEach int
 	// MaxAge is how long a row lasts that nobody renews; 24 h. Rows of running containers are renewed at half of it.
 	MaxAge time.Duration
@@ -66,8 +66,8 @@ func (s Settings) filled() (Settings, error) {
 	fill(&s.MountPath, wire.DefaultJobMountPath)
 	fill(&s.HostAddress, "host-gateway")
 	fill(&s.Pids, 1024)
-	fill(&s.MaxJobs, 1000)
-	fill(&s.MaxJobsEach, 250)
+	fill(&s.MaxJobs, 1024)
+	fill(&s.MaxJobsEach, 256)
 	fill(&s.MaxAge, 24*time.Hour)
 	fill(&s.Linger, 10*time.Second)
 	fill(&s.Keep, time.Hour)
