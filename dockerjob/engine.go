@@ -106,7 +106,7 @@ func (e *Engine) image(ctx context.Context, ref string) (image, error) {
 func (e *Engine) makeVolume(ctx context.Context, name string, labels map[string]string) error {
 	switch _, err := e.c.VolumeInspect(ctx, name, client.VolumeInspectOptions{}); {
 	case err == nil:
-		return errForeignVolume
+		return ErrForeignVolume
 	case !errdefs.IsNotFound(err):
 		return kind(err)
 	}
@@ -117,17 +117,17 @@ func (e *Engine) makeVolume(ctx context.Context, name string, labels map[string]
 	v := made.Volume
 	for key, value := range labels {
 		if v.Labels[key] != value {
-			return errForeignVolume
+			return ErrForeignVolume
 		}
 	}
 	if v.Name != name || v.Driver != "local" || len(v.Options) > 0 {
-		return errForeignVolume
+		return ErrForeignVolume
 	}
 	return nil
 }
 
-// errForeignVolume: a volume of that name is there and not ours.
-var errForeignVolume = errors.New("a volume of the job's name exists already and is not the platform's; an admin should look at it")
+// ErrForeignVolume is the error of a job whose volume's name is taken by a volume that is not ours.
+var ErrForeignVolume = errors.New("a volume of the job's name exists already and is not the platform's; an admin should look at it")
 
 // removeVolume removes a volume; that it is gone is no error.
 func (e *Engine) removeVolume(ctx context.Context, name string) error {

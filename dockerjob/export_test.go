@@ -13,9 +13,6 @@ func (b *Backend) SetAt(f func(Step) error) { b.at = f }
 // SetRandom draws proofs and names from r.
 func (b *Backend) SetRandom(r io.Reader) { b.random = r }
 
-// ErrForeignVolume is errForeignVolume.
-var ErrForeignVolume = errForeignVolume
-
 // Reconciled compares once more, now.
 func (b *Backend) Reconciled() error {
 	b.mu.Lock()

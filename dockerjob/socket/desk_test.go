@@ -112,6 +112,7 @@ func TestWhatTheBackendSays(t *testing.T) {
 		"no job":              {dockerjob.ErrNotFound, 404, jobs.NotFound, "no such job"},
 		"several":             {dockerjob.ErrAmbiguous, 409, jobs.Conflict, "use the id"},
 		"one already":         {dockerjob.ErrExists, 409, jobs.Conflict, "runs already"},
+		"a volume before us":  {fmt.Errorf("make the volume: %w", dockerjob.ErrForeignVolume), 409, jobs.Conflict, "is not the platform's"},
 		"too many":            {dockerjob.ErrTooMany, 429, jobs.TooMany, "too many jobs"},
 		"no image":            {dockerjob.ErrNoImage, 400, jobs.Invalid, "docker pull"},
 		"a start that failed": {fmt.Errorf("%w: no\nsuch file", dockerjob.ErrStart), 400, jobs.Invalid, "did not start: no; such file"},

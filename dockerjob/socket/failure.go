@@ -30,6 +30,7 @@ func answers() []struct {
 		{dockerjob.ErrNotFound, outcomeNotFound, http.StatusNotFound, jobs.NotFound, false},
 		{dockerjob.ErrAmbiguous, outcomeConflict, http.StatusConflict, jobs.Conflict, false},
 		{dockerjob.ErrExists, outcomeConflict, http.StatusConflict, jobs.Conflict, false},
+		{dockerjob.ErrForeignVolume, outcomeConflict, http.StatusConflict, jobs.Conflict, false},
 		{dockerjob.ErrTooMany, outcomeTooMany, http.StatusTooManyRequests, jobs.TooMany, false},
 		{dockerjob.ErrNoImage, outcomeInvalid, http.StatusBadRequest, jobs.Invalid, false},
 		{dockerjob.ErrImage, outcomeInvalid, http.StatusBadRequest, jobs.Invalid, true},
