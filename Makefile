@@ -60,7 +60,7 @@ fmt: ## say which files gofmt would change
 	if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi; echo "fmt: clean"
 
 vet: ## go vet
-	@$(GO) vet ./... && echo "vet: clean"
+	@echo "vet: compiling and reading every package (minutes the first time)"; $(GO) vet ./... && echo "vet: clean"
 
 staticcheck: ## staticcheck
 	@$(TOOL) staticcheck ./... && echo "staticcheck: clean"
