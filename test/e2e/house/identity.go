@@ -20,10 +20,7 @@ func (h *House) AwaitIdentity(t *testing.T) {
 	if h.vouched.Load() {
 		return
 	}
-	alice, err := h.Client(Alice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	alice := h.MustClient(t, Alice)
 	Eventually(t, "the exchange to vouch for a job of "+Alice, func(ctx context.Context) error { return try(ctx, alice) })
 	h.vouched.Store(true)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -83,6 +84,16 @@ func (h *House) label(ctx context.Context, namespace, key, value string) error {
 // Client is a client that acts as a user, by a client certificate.
 func (h *House) Client(user string, groups ...string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(h.Cluster.ConfigFor(user, groups...))
+}
+
+// MustClient is Client for a test.
+func (h *House) MustClient(t *testing.T, user string) kubernetes.Interface {
+	t.Helper()
+	c, err := h.Client(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func ignoreExisting(err error) error {

@@ -124,14 +124,19 @@ func (h *House) AwaitReady(t *testing.T, namespace, name string) *corev1.Pod {
 		if pod, err = h.Admin.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				return nil
-			}
+		if IsReady(pod) {
+			return nil
 		}
 		return fmt.Errorf("it is %s: %s", pod.Status.Phase, why(pod))
 	})
 	return pod
+}
+
+// IsReady says whether a pod is ready.
+func IsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // PodOfJob waits for the pod of a Job and returns it.

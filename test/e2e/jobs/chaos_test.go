@@ -28,7 +28,7 @@ const outage = 8 * time.Second
 // submitted afterwards must get its identity.
 func TestPartsDieUnderLoad(t *testing.T) {
 	h := enter(t)
-	alice := as(t, h, house.Alice)
+	alice := h.MustClient(t, house.Alice)
 	steady := loop(t, h, "steady")
 	revoked := loop(t, h, "revoked")
 	revoke(t, h, jobOf(revoked))
@@ -80,7 +80,7 @@ func TestPartsDieUnderLoad(t *testing.T) {
 func loop(t *testing.T, h *house.House, name string) *corev1.Pod {
 	t.Helper()
 	job := house.Job(name, "job", "--mode=http", "--again=300ms", "--patience=1s")
-	pod := h.PodOfJob(t, h.MustSubmit(t, as(t, h, house.Alice), house.Managed, job))
+	pod := h.PodOfJob(t, h.MustSubmit(t, h.MustClient(t, house.Alice), house.Managed, job))
 	pod = h.AwaitPod(t, pod.Namespace, pod.Name, corev1.PodRunning)
 	awaitMore(t, h, pod, 2, "granted", granted)
 	return pod
@@ -147,7 +147,7 @@ func forge(t *testing.T, h *house.House) *forgeries {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &forgeries{end: cancel}
 	t.Cleanup(cancel)
-	bob := as(t, h, house.Bob)
+	bob := h.MustClient(t, house.Bob)
 	f.done.Go(func() {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()

@@ -61,7 +61,7 @@ func available(t *testing.T, h *house.House, name string) []string {
 // drain at work in a managed namespace with every policy on.
 func TestTheClustersOwnControllersAreUndisturbed(t *testing.T) {
 	h := enter(t)
-	alice := as(t, h, house.Alice)
+	alice := h.MustClient(t, house.Alice)
 	_, err := alice.AppsV1().Deployments(house.Managed).Create(t.Context(), service("helper", 2), metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {

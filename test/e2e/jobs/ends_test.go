@@ -35,7 +35,7 @@ func thief(t *testing.T, h *house.House, victim *corev1.Pod, name string) *corev
 	pod := house.Pod(name, "job", "--mode=http", "--again=200ms", "--token-file=/loot/"+wire.TokenFile)
 	pod.Spec.Volumes = []corev1.Volume{{Name: "loot", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "loot", MountPath: "/loot", ReadOnly: true}}
-	made := h.MustCreate(t, as(t, h, house.Bob), house.Managed, pod)
+	made := h.MustCreate(t, h.MustClient(t, house.Bob), house.Managed, pod)
 	awaitMore(t, h, made, 2, "granted with what was stolen", func(i identity) bool { return granted(i) && i.Subject == house.Alice })
 	return made
 }
@@ -45,7 +45,7 @@ func thief(t *testing.T, h *house.House, victim *corev1.Pod, name string) *corev
 func TestATokenEndsWithItsPod(t *testing.T) {
 	t.Parallel()
 	h := enter(t)
-	alice := as(t, h, house.Alice)
+	alice := h.MustClient(t, house.Alice)
 	t.Run("finished", func(t *testing.T) {
 		t.Parallel()
 		pod := h.PodOfJob(t, h.MustSubmit(t, alice, house.Managed, house.Job("finishing", "sleep", "--for=25s")))

@@ -19,7 +19,7 @@ import (
 // would have refused or overwritten: the policies in the API server refuse it, each by its name.
 func TestPoliciesHoldWithoutTheWebhook(t *testing.T) {
 	h := enter(t)
-	alice, bob := as(t, h, house.Alice), as(t, h, house.Bob)
+	alice, bob := h.MustClient(t, house.Alice), h.MustClient(t, house.Bob)
 	victim := h.MustSubmit(t, alice, house.Managed, house.Job("victim", "sleep"))
 	t.Cleanup(func() {
 		if err := h.Upgrade(context.Background(), house.Chart(), ""); err != nil { // puts back what is missing

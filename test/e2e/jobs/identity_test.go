@@ -31,7 +31,7 @@ func TestJobsActForTheirSubmitters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			job := house.Job(tc.user+"-"+tc.mode, "job", "--mode="+tc.mode)
-			got := run(t, h, h.MustSubmit(t, as(t, h, tc.user), tc.namespace, job))
+			got := run(t, h, h.MustSubmit(t, h.MustClient(t, tc.user), tc.namespace, job))
 			wantActing(t, got, tc.user, tc.namespace)
 			if got.Mode != tc.mode {
 				t.Errorf("exchanged by %s", got.Mode)
@@ -49,13 +49,13 @@ func TestCronJobs(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "nightly"},
 		Spec:       batchv1.CronJobSpec{Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: job.Spec}},
 	}
-	cron, err := as(t, h, house.Alice).BatchV1().CronJobs(house.Managed).Create(t.Context(), cron, metav1.CreateOptions{})
+	cron, err := h.MustClient(t, house.Alice).BatchV1().CronJobs(house.Managed).Create(t.Context(), cron, metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {
 		_ = h.Admin.BatchV1().CronJobs(house.Managed).Delete(context.Background(), cron.Name, metav1.DeleteOptions{}) // the cluster ends anyway
 	})
 
-	bob := as(t, h, house.Bob)
+	bob := h.MustClient(t, house.Bob)
 	manual := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{ // as `kubectl create job --from` has it
 		Name: "manual", Annotations: map[string]string{"cronjob.kubernetes.io/instantiate": "manual"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: cron.Name, UID: cron.UID, Controller: new(true)}},
@@ -89,7 +89,7 @@ func TestANativeSidecar(t *testing.T) {
 	sidecar.Name, sidecar.Args, sidecar.RestartPolicy = "proxy", []string{"sleep"}, new(corev1.ContainerRestartPolicyAlways)
 	job.Spec.Template.Spec.InitContainers = []corev1.Container{sidecar}
 	job.Spec.Template.Annotations = map[string]string{"lanyard.dev/containers": "main"}
-	made := h.MustSubmit(t, as(t, h, house.Alice), house.Managed, job)
+	made := h.MustSubmit(t, h.MustClient(t, house.Alice), house.Managed, job)
 	wantActing(t, run(t, h, made), house.Alice, house.Managed)
 	pod := h.PodOfJob(t, made)
 	if got := pod.Spec.InitContainers[0].VolumeMounts; len(got) > 0 {

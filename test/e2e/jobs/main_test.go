@@ -18,7 +18,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
@@ -35,7 +34,7 @@ const values = `
 jobs: {namespaces: [team-a, team-strict, team-mesh]}
 delegatingControllers:
   - {identity: "system:serviceaccount:kube-system:cronjob-controller", parents: [batch/CronJob]}
-  - {identity: "system:serviceaccount:fleets:controller", parents: [fleet.example.com/Fleet]}
+  - {identity: "` + fleetController + `", parents: [fleet.example.com/Fleet]}
 `
 
 var home = house.New(house.Options{Name: "jobs", Values: values, Prepare: prepare})
@@ -102,14 +101,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// as is a client of a person, by certificate.
-func as(t *testing.T, h *house.House, user string) kubernetes.Interface {
-	t.Helper()
-	c, err := h.Client(user)
-	must(t, err)
-	return c
 }
 
 // identity is a line of program workload's: an access token's claims, or why there was none.

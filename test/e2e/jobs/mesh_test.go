@@ -100,7 +100,7 @@ func TestASecondInjector(t *testing.T) {
 	t.Parallel()
 	h := enter(t)
 	startInjectors(t, h)
-	alice := as(t, h, house.Alice)
+	alice := h.MustClient(t, house.Alice)
 
 	job := house.Job("meshed", "job", "--mode=http")
 	job.Spec.Template.Labels = map[string]string{"mesh": "honest"}

@@ -5,6 +5,7 @@ package jobs
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,7 +45,7 @@ func revoke(t *testing.T, h *house.House, uid string) {
 		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)
 		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("status %d: %s %w", resp.StatusCode, body, err)
+			return errors.Join(fmt.Errorf("status %d: %s", resp.StatusCode, body), err)
 		}
 		return nil
 	})
@@ -100,11 +101,9 @@ func exchangePod(t *testing.T, h *house.House) *corev1.Pod {
 			return err
 		}
 		for i, p := range list.Items {
-			for _, c := range p.Status.Conditions {
-				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil {
-					found = &list.Items[i]
-					return nil
-				}
+			if house.IsReady(&p) && p.DeletionTimestamp == nil {
+				found = &list.Items[i]
+				return nil
 			}
 		}
 		return fmt.Errorf("none of its %d pods is ready", len(list.Items))
