@@ -38,7 +38,7 @@ func TestInstall(t *testing.T) {
 	t.Run("doctor", func(t *testing.T) { examined(t, h) })
 	t.Run("a job acts for its submitter", func(t *testing.T) { jobActs(t, h, "first-job") })
 	t.Run("a publisher is heard", func(t *testing.T) {
-		alice := mustClient(t, h, house.Alice)
+		alice := h.MustClient(t, house.Alice)
 		for _, node := range nodes.Names() {
 			h.MustCreate(t, alice, house.Publishing, house.Publisher("first-"+node, node, "--count=3", "--interval=0", "--store-only"))
 		}
@@ -102,7 +102,7 @@ func helmTest(t *testing.T, h *house.House) {
 // jobActs has alice submit a job that exchanges its token by the wire's facts alone, and wants her in what it gets.
 func jobActs(t *testing.T, h *house.House, name string) {
 	t.Helper()
-	job := h.MustSubmit(t, mustClient(t, h, house.Alice), house.Managed, house.Job(name, "job", "--mode=http"))
+	job := h.MustSubmit(t, h.MustClient(t, house.Alice), house.Managed, house.Job(name, "job", "--mode=http"))
 	pod := h.PodOfJob(t, job)
 	h.AwaitPod(t, house.Managed, pod.Name, corev1.PodSucceeded)
 	got := house.Lines[identity](t, h.Log(t, house.Managed, pod.Name), func(i identity) bool { return i.Subject != "" })

@@ -39,7 +39,7 @@ func TestUninstall(t *testing.T) {
 		}
 	}
 	// What it protected is free again: nothing that was left behind stops a pod or a job.
-	alice := mustClient(t, h, house.Alice)
+	alice := h.MustClient(t, house.Alice)
 	h.MustCreate(t, alice, house.Managed, house.Pod("free", "exit"))
 	h.AwaitPod(t, house.Managed, "free", "Succeeded")
 }

@@ -154,7 +154,7 @@ func watchCertificates(t *testing.T, h *house.House) map[string]*corev1.Pod {
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "lanyard-ca"}},
 		}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca", ReadOnly: true}}
-		pods[name] = h.MustCreate(t, mustClient(t, h, house.Alice), s.namespace, pod)
+		pods[name] = h.MustCreate(t, h.MustClient(t, house.Alice), s.namespace, pod)
 	}
 	for name, pod := range pods {
 		h.AwaitPod(t, pod.Namespace, pod.Name, corev1.PodRunning)
@@ -198,7 +198,7 @@ func publishOverTLS(t *testing.T, h *house.House) {
 	t.Helper()
 	pod := house.Pod("over-tls", "publisher", "--target=lanyard-connector."+house.Namespace+".svc:50051", "--ca-file=/var/run/secrets/nemo-platform/ca/ca.crt", "--interval=200ms", "--store-only")
 	pod.Spec.ServiceAccountName = house.Monitor
-	h.MustCreate(t, mustClient(t, h, house.Alice), house.Listed, pod)
+	h.MustCreate(t, h.MustClient(t, house.Alice), house.Listed, pod)
 	h.AwaitPod(t, house.Listed, pod.Name, corev1.PodRunning)
 	house.Eventually(t, "the Deployment to acknowledge a batch", func(context.Context) error {
 		if batches := tlsBatches(t, h); len(batches) == 0 || batches[len(batches)-1].Outcome != "acknowledged" {

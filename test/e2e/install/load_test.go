@@ -22,16 +22,6 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
 )
 
-// mustClient is a client of a person.
-func mustClient(t *testing.T, h *house.House, user string) kubernetes.Interface {
-	t.Helper()
-	c, err := h.Client(user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // load is what goes on while the installation changes: people create pods and jobs (by dry run), publishers report on each node, and
 // a job exchanges its token over and over.
 type load struct {
@@ -50,7 +40,7 @@ type load struct {
 func startLoad(t *testing.T, h *house.House, name string) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	l := &load{h: h, alice: mustClient(t, h, house.Alice), stop: stop, logs: map[string]*bytes.Buffer{}, pods: map[string]string{}}
+	l := &load{h: h, alice: h.MustClient(t, house.Alice), stop: stop, logs: map[string]*bytes.Buffer{}, pods: map[string]string{}}
 	t.Cleanup(stop)
 	for _, node := range nodes.Names() {
 		pod := house.Publisher(name+"-"+node, node, "--interval=100ms", "--store-only")

@@ -25,8 +25,11 @@ func (r *rig) disk(node string) string { return r.Cluster.NodeDir(node) }
 func (r *rig) connectorPID(t testing.TB, node string) (string, error) {
 	t.Helper()
 	list, err := r.connectors(t.Context(), "connector", node)
-	if err != nil || len(list) != 1 || len(list[0].Status.ContainerStatuses) != 1 {
-		return "", fmt.Errorf("%d connectors on %s: %w", len(list), node, err)
+	if err != nil {
+		return "", err
+	}
+	if len(list) != 1 || len(list[0].Status.ContainerStatuses) != 1 {
+		return "", fmt.Errorf("%d connectors on %s, want 1 with a container", len(list), node)
 	}
 	return r.pidOf(t.Context(), node, list[0].Status.ContainerStatuses[0])
 }

@@ -210,13 +210,7 @@ func (r *rig) ready(ctx context.Context, node string) bool {
 	if err != nil || len(pods) != 1 {
 		return false
 	}
-	return isReady(&pods[0])
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return house.IsReady(&pods[0])
 }
 
 // written are the lines of the log sink of a node's connector about events whose ids have a beginning.
