@@ -40,6 +40,7 @@ func TestPartsDieUnderLoad(t *testing.T) {
 		"the exchange is killed":        func(t *testing.T) { killPrograms(t, h, "exchange") },
 		"the webhook is killed":         func(t *testing.T) { killPrograms(t, h, "webhook") },
 		"the exchange's pod is lost":    func(t *testing.T) { losePod(t, h) },
+		"the webhook is paused":         func(t *testing.T) { pausePrograms(t, h, "webhook") },
 		"the exchange is paused":        func(t *testing.T) { pausePrograms(t, h, "exchange") },
 		"the API server is killed":      func(t *testing.T) { away(t, h, cluster.APIServer) },
 		"the API server is paused":      func(t *testing.T) { paused(t, h, cluster.APIServer) },
