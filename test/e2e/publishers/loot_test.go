@@ -64,9 +64,8 @@ func (r *rig) removeSet(set *appsv1.DaemonSet) {
 }
 
 // awaitMore waits until a pod has tried so many times more.
-func (r *rig) awaitMore(t testing.TB, pod *corev1.Pod, more int) error {
+func (r *rig) awaitMore(t testing.TB, pod *corev1.Pod, more int) {
 	t.Helper()
 	before := len(r.attempts(t, pod))
 	await(t, patience, fmt.Sprintf("%s tries %d times more", pod.Name, more), func() bool { return len(r.attempts(t, pod)) >= before+more })
-	return nil
 }

@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-const socketPath = hostDir + "/nvsentinel.sock"
-
 // replaced counts how often a connector found its path to lead elsewhere.
 const replaced = "lanyard_connector_socket_replaced_total"
 

@@ -178,9 +178,3 @@ func hierarchies() ([]hierarchy, error) {
 	}
 	return found, nil
 }
-
-// Unified says whether this machine has cgroup v2 alone.
-func Unified() bool {
-	all, err := hierarchies()
-	return err == nil && len(all) > 0 && !slices.ContainsFunc(all, func(h hierarchy) bool { return !h.unified })
-}
