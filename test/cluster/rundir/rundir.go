@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/lanyard-k8s/lanyard/test/cluster/filelock"
 )
 
 const (
@@ -48,7 +50,7 @@ func New(base string) (*Dir, error) {
 		if err != nil {
 			return err
 		}
-		lock, err := tryLock(filepath.Join(path, lockName))
+		lock, err := filelock.Try(filepath.Join(path, lockName))
 		if err != nil {
 			return err
 		}
@@ -85,7 +87,7 @@ func sweep(base string) error {
 	}
 	var errs []error
 	for _, run := range runs {
-		lock, err := tryLock(filepath.Join(run, lockName))
+		lock, err := filelock.Try(filepath.Join(run, lockName))
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			continue
 		}
@@ -118,33 +120,7 @@ func private(base string) error {
 
 // exclusively calls do while no other process of this user is in here for the same base.
 func exclusively(base string, do func() error) error {
-	f, err := os.OpenFile(filepath.Join(base, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	// What is done under the lock takes milliseconds, so waiting without a deadline is fine.
-	for {
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			if err != nil {
-				return err
-			}
-			break
-		}
-	}
-	return do()
-}
-
-// tryLock takes the lock of a file, or fails with EWOULDBLOCK.
-func tryLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return filelock.Holding(filepath.Join(base, lockName), do)
 }
 
 // notedPorts reads the ports that a run has taken.

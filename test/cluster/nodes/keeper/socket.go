@@ -9,9 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"github.com/lanyard-k8s/lanyard/test/cluster/filelock"
 	"github.com/lanyard-k8s/lanyard/test/cluster/rundir"
 )
 
@@ -63,13 +63,9 @@ func alone() (func(), error) {
 	if err := os.MkdirAll(rundir.Base(), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := filelock.Wait(path("lock"))
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			return func() { _ = f.Close() }, err
-		}
-	}
+	return func() { _ = f.Close() }, nil
 }

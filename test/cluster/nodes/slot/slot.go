@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/lanyard-k8s/lanyard/test/cluster/filelock"
 )
 
 // Count is how many clusters fit on one machine.
@@ -123,15 +125,11 @@ func (s *Slot) mark() string { return filepath.Join(s.pool.Base, fmt.Sprintf("sl
 
 // try takes a slot, clearing away what its last holder left; nil if it is held.
 func (p Pool) try(number int) (*Slot, error) {
-	f, err := os.OpenFile(filepath.Join(p.Base, fmt.Sprintf("slot-%d.lock", number)), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+	f, err := filelock.Try(filepath.Join(p.Base, fmt.Sprintf("slot-%d.lock", number)))
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, nil
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, nil
-		}
+	if err != nil {
 		return nil, err
 	}
 	s := &Slot{number: number, pool: p, lock: f}
@@ -149,17 +147,5 @@ func (p Pool) try(number int) (*Slot, error) {
 
 // exclusively calls do while no other process is in here for the same folder.
 func (p Pool) exclusively(do func() error) error {
-	f, err := os.OpenFile(filepath.Join(p.Base, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for {
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			if err != nil {
-				return err
-			}
-			return do()
-		}
-	}
+	return filelock.Holding(filepath.Join(p.Base, "lock"), do)
 }
