@@ -75,9 +75,9 @@ type callerKey struct{}
 
 // Task is a task that serves until its context ends. Then streams end, with a word to whoever reads them, and what is under way is
 // finished for as long as drain.
-func (d *Desk) Task(l *net.UnixListener, drain time.Duration) func(context.Context) error {
+func (d *Desk) Task(l *Listener, drain time.Duration) func(context.Context) error {
 	listener := &connections{
-		UnixListener: l, bounds: d.o.Bounds, open: map[uint32]int{}, refused: d.o.Metrics.refused.Inc,
+		UnixListener: l.UnixListener, bounds: d.o.Bounds, open: map[uint32]int{}, refused: d.o.Metrics.refused.Inc,
 		failed: func(err error) { d.o.Log.Error(err, "the kernel does not tell who connects to the submitters' socket") },
 	}
 	srv := &http.Server{

@@ -21,10 +21,19 @@ const (
 // pathAtMost is what fits into the kernel's sockaddr_un, its closing zero left aside.
 const pathAtMost = 107
 
+// Listener is a socket that can be connected to.
+type Listener struct {
+	*net.UnixListener
+	path string
+}
+
+// Addr is the name that the socket has, not the one that it was made under.
+func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
 // Listen makes the socket in its directory, for the members of a group; a group of -1 is the directory's own. The directory is made where
 // there is none. One that others may enter or write to is refused: whoever can write to it could put a socket of his own there,
 // and be handed what users submit.
-func Listen(ctx context.Context, path string, group int) (*net.UnixListener, error) {
+func Listen(ctx context.Context, path string, group int) (*Listener, error) {
 	dir, temporary := filepath.Dir(path), filepath.Join(filepath.Dir(path), ".new.sock")
 	if longest := max(len(path), len(temporary)); longest > pathAtMost {
 		return nil, fmt.Errorf("socket %s: the path has %d bytes, and the kernel takes %d; choose a shorter one", path, longest, pathAtMost)
@@ -53,7 +62,7 @@ func Listen(ctx context.Context, path string, group int) (*net.UnixListener, err
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("socket %s: %w", path, err), l.Close(), os.Remove(temporary))
 	}
-	return l, nil
+	return &Listener{UnixListener: l, path: path}, nil
 }
 
 // prepare makes the directory, or checks the one that is there.

@@ -2,7 +2,6 @@ package socket_test
 
 import (
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +24,9 @@ func TestListenMakesADirectoryForTheGroup(t *testing.T) {
 	l, err := socket.Listen(t.Context(), path, os.Getegid())
 	must(t, err)
 	defer l.Close()
+	if got := l.Addr().String(); got != path {
+		t.Errorf("its address is %s, want %s", got, path)
+	}
 	for name, want := range map[string]fs.FileMode{filepath.Dir(path): fs.ModeDir | 0o750, path: fs.ModeSocket | 0o660} {
 		info, err := os.Lstat(name)
 		must(t, err)
@@ -118,10 +120,20 @@ func short(t *testing.T) string {
 }
 
 // listen is a socket for a test.
-func listen(t *testing.T) (*net.UnixListener, string) {
+func listen(t *testing.T) (*socket.Listener, string) {
 	t.Helper()
 	path := filepath.Join(short(t), "run", "s")
 	l, err := socket.Listen(t.Context(), path, -1)
 	must(t, err)
 	return l, path
+}
+
+// TestTheLogNamesTheSocket: not the name that it had while it was made.
+func TestTheLogNamesTheSocket(t *testing.T) {
+	t.Parallel()
+	d := serve(t, &fake{}, nil)
+	d.ask("GET", "/v1/jobs", "") // it serves
+	if !strings.Contains(d.log.String(), `"users may submit","socket":"`+d.path+`"`) {
+		t.Errorf("the log does not name %s:\n%s", d.path, d.log)
+	}
 }
