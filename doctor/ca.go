@@ -18,7 +18,7 @@ const keepsCA = "lanyard-exchange-ca"
 // by which it could keep the ConfigMap, or has not made it, and nobody else has.
 func examineCA(s Snapshot) []Finding {
 	job := s.Settings.Rules.Job
-	if job == nil || job.CAConfigMap == "" || !s.exchangeInstalled() {
+	if job == nil || job.CAConfigMap == "" || !s.installed(wire.AccountExchange) {
 		return nil
 	}
 	bound := s.boundTo(wire.AccountExchange)
@@ -42,11 +42,4 @@ func examineCA(s Snapshot) []Finding {
 		found = append(found, f)
 	}
 	return found
-}
-
-// exchangeInstalled says whether the chart has given the exchange its rights.
-func (s Snapshot) exchangeInstalled() bool {
-	return slices.ContainsFunc(s.ClusterRoleBindings, func(b rbacv1.ClusterRoleBinding) bool {
-		return slices.ContainsFunc(b.Subjects, s.isOwn(wire.AccountExchange))
-	})
 }

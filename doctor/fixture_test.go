@@ -109,6 +109,13 @@ func (s *Snapshot) addAccess() {
 	s.bind("lanyard-exchange", account(release, "lanyard-exchange"))
 }
 
+// addConnector gives the nodes' connectors what the chart gives them in the cluster.
+func (s *Snapshot) addConnector() {
+	s.ClusterRoles = append(s.ClusterRoles, clusterRole("lanyard-connector",
+		rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"nodes"}}))
+	s.bind("lanyard-connector", account(release, "lanyard-connector"))
+}
+
 func clusterRole(name string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 }

@@ -13,10 +13,10 @@ import (
 
 func examineNamespaces(s Snapshot) []Finding {
 	var found []Finding
-	bound := s.boundTo(wire.AccountSocketConnector)
+	watched := s.watched()
 	for _, ns := range s.Namespaces {
 		for _, l := range servingLabels() {
-			if f := s.namespaceLabel(ns, l, bound); f != nil {
+			if f := s.namespaceLabel(ns, l, watched); f != nil {
 				found = append(found, *f)
 			}
 		}
@@ -35,7 +35,7 @@ func servingLabels() []servingLabel {
 }
 
 // namespaceLabel judges one label of one namespace.
-func (s Snapshot) namespaceLabel(ns corev1.Namespace, l servingLabel, bound []string) *Finding {
+func (s Snapshot) namespaceLabel(ns corev1.Namespace, l servingLabel, watched func(namespace string) bool) *Finding {
 	value, labelled := ns.Labels[l.label]
 	if !labelled {
 		return nil
@@ -48,7 +48,7 @@ func (s Snapshot) namespaceLabel(ns corev1.Namespace, l servingLabel, bound []st
 	case s.excluded(ns.Name):
 		f.Message = fmt.Sprintf("labelled %s=%s, but excluded from every entry of the webhook: the label has no effect", l.label, l.value)
 		f.Advice = "remove the label, or take the namespace off the excluded ones"
-	case l.label == wire.LabelPublishers && len(bound) > 0 && !slices.Contains(bound, ns.Name):
+	case l.label == wire.LabelPublishers && !watched(ns.Name):
 		f.Message = fmt.Sprintf("labelled %s=%s (%s), but no RoleBinding lets the nodes' connectors watch its pods: it is outside the chart's lists, and tokens from there are reviewed every few seconds", l.label, l.value, l.means)
 		f.Advice = "put a service account of it on the chart's list publishers, or remove the label"
 	default:
@@ -57,9 +57,29 @@ func (s Snapshot) namespaceLabel(ns corev1.Namespace, l servingLabel, bound []st
 	return f
 }
 
+// watched says whether the nodes' connectors may watch the pods of a publishers' namespace, as far as anybody needs to know: without
+// token checks they watch none, and nothing follows from a missing binding where there are no such connectors, where all the
+// cluster's pods are theirs to watch, or where bindings could not be read.
+func (s Snapshot) watched() func(namespace string) bool {
+	everywhere := slices.ContainsFunc(s.holders(right{"watch", "", "pods"}), func(h holder) bool {
+		return h.namespace == "" && s.isOwn(wire.AccountSocketConnector)(h.subject)
+	})
+	if everywhere || s.Settings.Rules.Publisher == nil || !s.installed(wire.AccountSocketConnector) {
+		return func(string) bool { return true }
+	}
+	bound := s.boundTo(wire.AccountSocketConnector)
+	return func(namespace string) bool { return slices.Contains(bound, namespace) }
+}
+
+// installed says whether the chart has given a program its rights in the cluster.
+func (s Snapshot) installed(account string) bool {
+	return slices.ContainsFunc(s.ClusterRoleBindings, func(b rbacv1.ClusterRoleBinding) bool {
+		return slices.ContainsFunc(b.Subjects, s.isOwn(account))
+	})
+}
+
 // boundTo are the namespaces outside the release's own in which a RoleBinding names an account of the release; the chart makes
-// one for a program in every namespace on the list that is about it. None at all means that there is no such program, that it is
-// bound in the whole cluster, or that bindings could not be read: then nothing follows from a missing one.
+// one for a program in every namespace on the list that is about it.
 func (s Snapshot) boundTo(account string) []string {
 	var names []string
 	for _, b := range s.RoleBindings {

@@ -25,8 +25,13 @@ func TestWorkloadFaults(t *testing.T) {
 		},
 		"a publishers' namespace outside the chart's lists": {
 			func(s *Snapshot) {
+				s.addConnector()
 				s.bindIn("monitors", "lanyard-connector-pods", account(release, "lanyard-connector"))
 			},
+			CheckNamespaces, Warn, "Namespace/gpu", "no RoleBinding lets the nodes' connectors",
+		},
+		"a publishers' namespace where the chart's lists are empty": {
+			(*Snapshot).addConnector,
 			CheckNamespaces, Warn, "Namespace/gpu", "no RoleBinding lets the nodes' connectors",
 		},
 		"a managed namespace in which nobody keeps the CA certificate": {
@@ -145,7 +150,14 @@ func TestWorkloadsThatAreFine(t *testing.T) {
 			s.Settings.Entitled = []string{"plain/default"}
 			add(pod("plain", "x", "mine", wire.DefaultPublisherAudience, nil))(s)
 		},
+		"connectors that watch all pods": func(s *Snapshot) {
+			s.addConnector()
+			s.ClusterRoles = append(s.ClusterRoles, clusterRole("view", rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"pods"}}))
+			s.bind("view", account(release, "lanyard-connector"))
+		},
+		"connectors that are not the release's": func(s *Snapshot) { s.bind("lanyard-connector", account("elsewhere", "lanyard-connector")) },
 		"all namespaces are bound": func(s *Snapshot) {
+			s.addConnector()
 			s.ClusterRoles = append(s.ClusterRoles, clusterRole("lanyard-exchange-ca"))
 			s.bindIn("gpu", "lanyard-connector-pods", account(release, "lanyard-connector"))
 			s.bindIn("ml", "lanyard-exchange-ca", account(release, "lanyard-exchange"))
