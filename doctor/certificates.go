@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -28,10 +29,12 @@ func examineCertificates(s Snapshot) []Finding {
 		return []Finding{{
 			Severity: Fail, Subject: subject,
 			Message: "tls.crt holds no certificate, so the webhook cannot start",
-			Advice:  "let cert-manager issue it again: delete the Secret",
+			Advice:  s.origin("let cert-manager issue it again: delete the Secret", "write the certificate and its key into the Secret, as tls.crt and tls.key"),
 		}}
 	}
-	return expiry(s.Now, subject, s.Serving.Chain[0].NotAfter)
+	return s.expiry(subject, s.Serving.Chain[0].NotAfter,
+		s.origin(renewNow, "renew it where it comes from, and write it and its key into the Secret"),
+		s.origin(seeWhy, "renew it where it comes from, and write it and its key into the Secret"))
 }
 
 // examineIssuance asks cert-manager's own word for each Certificate.
@@ -50,27 +53,46 @@ func examineIssuance(s Snapshot) []Finding {
 			})
 			continue
 		}
-		found = append(found, expiry(s.Now, subject, c.Expires)...)
+		found = append(found, s.expiry(subject, c.Expires, renewNow, seeWhy)...)
 	}
 	return found
 }
 
-// expiry judges an end of validity; the zero time is unknown.
-func expiry(now time.Time, subject string, end time.Time) []Finding {
-	switch left := end.Sub(now); {
+// What to do about a certificate of cert-manager's.
+const (
+	renewNow = "renew it: cmctl renew, or delete the Secret; then see why it was not renewed in time"
+	seeWhy   = "see whether cert-manager runs and may write the Secret"
+)
+
+// origin chooses what to do about the serving certificate: it is cert-manager's, somebody else's, or, where cert-manager's word could not
+// be read, one of both.
+func (s Snapshot) origin(managed, foreign string) string {
+	switch _, unread := s.Unread[SourceIssuance]; {
+	case slices.ContainsFunc(s.Issued, func(c Certificate) bool { return c.Secret == s.Serving.Secret }):
+		return managed
+	case unread:
+		return "if it is cert-manager's, " + managed + "; else " + foreign
+	default:
+		return foreign
+	}
+}
+
+// expiry judges an end of validity, and says what to do after and shortly before; the zero time is unknown.
+func (s Snapshot) expiry(subject string, end time.Time, after, before string) []Finding {
+	switch left := end.Sub(s.Now); {
 	case end.IsZero():
 		return nil
 	case left <= 0:
 		return []Finding{{
 			Severity: Fail, Subject: subject,
 			Message: fmt.Sprintf("expired on %s: the API server no longer trusts it, and pods that need the webhook are refused", end.UTC().Format(time.DateOnly)),
-			Advice:  "renew it: cmctl renew, or delete the Secret; then see why it was not renewed in time",
+			Advice:  after,
 		}}
 	case left < expiresSoon:
 		return []Finding{{
 			Severity: Warn, Subject: subject,
 			Message: fmt.Sprintf("expires on %s and should have been renewed by now", end.UTC().Format(time.DateOnly)),
-			Advice:  "see whether cert-manager runs and may write the Secret",
+			Advice:  before,
 		}}
 	}
 	return nil
@@ -95,7 +117,9 @@ func examineCABundles(s Snapshot) []Finding {
 }
 
 func (s Snapshot) caBundle(e entry) *Finding {
-	f := &Finding{Severity: Fail, Subject: e.subject(), Advice: "see whether cert-manager's cainjector runs and the annotation cert-manager.io/inject-ca-from names the CA's Certificate"}
+	f := &Finding{Severity: Fail, Subject: e.subject(), Advice: s.origin(
+		"see whether cert-manager's cainjector runs and the annotation cert-manager.io/inject-ca-from names the CA's Certificate",
+		"give the chart the certificate of the authority that issued it: certs.caBundle")}
 	if len(e.client.CABundle) == 0 {
 		f.Message = "caBundle is empty: the API server cannot trust the webhook, and " + consequence(e.failurePolicy)
 		return f

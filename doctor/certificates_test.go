@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,4 +60,46 @@ func TestCertificateFaults(t *testing.T) {
 			CheckIssuance, Fail, "Certificate/lanyard-webhook-tls", "expired",
 		},
 	})
+}
+
+// TestAdviceKnowsWhoseCertificateItIs: what is not cert-manager's is not cert-manager's to mend.
+func TestAdviceKnowsWhoseCertificateItIs(t *testing.T) {
+	t.Parallel()
+	foreign := func(s *Snapshot) { s.Issued = []Certificate{{Name: "other", Secret: "other", Ready: true}} }
+	late := func(s *Snapshot) { s.Now = now.Add(70 * day); s.Issued[0].Expires = time.Time{} }
+	expired := func(s *Snapshot) { s.Now = now.Add(81 * day); s.Issued[0].Expires = time.Time{} }
+	for name, tc := range map[string]struct {
+		change []func(*Snapshot)
+		check  Check
+		want   string
+	}{
+		"it ends soon":                         {[]func(*Snapshot){late}, CheckCertificates, "see whether cert-manager runs and may write the Secret"},
+		"it ends soon, and is somebody else's": {[]func(*Snapshot){late, foreign}, CheckCertificates, "renew it where it comes from, and write it and its key into the Secret"},
+		"it has ended":                         {[]func(*Snapshot){expired}, CheckCertificates, "renew it: cmctl renew, or delete the Secret; then see why it was not renewed in time"},
+		"it has ended, and is somebody else's": {[]func(*Snapshot){expired, foreign}, CheckCertificates, "renew it where it comes from, and write it and its key into the Secret"},
+		"it ends soon, and nobody says whose it is": {[]func(*Snapshot){late, func(s *Snapshot) {
+			s.Issued, s.Unread[SourceIssuance] = nil, "not allowed"
+		}}, CheckCertificates, "if it is cert-manager's, see whether cert-manager runs and may write the Secret; else renew it where it comes from, and write it and its key into the Secret"},
+		"it is empty":                         {[]func(*Snapshot){func(s *Snapshot) { s.Serving.Chain = nil }}, CheckCertificates, "let cert-manager issue it again: delete the Secret"},
+		"it is empty, and somebody else's":    {[]func(*Snapshot){foreign, func(s *Snapshot) { s.Serving.Chain = nil }}, CheckCertificates, "write the certificate and its key into the Secret, as tls.crt and tls.key"},
+		"no caBundle, and it is foreign":      {[]func(*Snapshot){foreign, func(s *Snapshot) { s.job().ClientConfig.CABundle = nil }}, CheckCABundle, "give the chart the certificate of the authority that issued it: certs.caBundle"},
+		"no caBundle, and it is cert-manager": {[]func(*Snapshot){func(s *Snapshot) { s.job().ClientConfig.CABundle = nil }}, CheckCABundle, "see whether cert-manager's cainjector runs and the annotation cert-manager.io/inject-ca-from names the CA's Certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := healthy(t)
+			for _, c := range tc.change {
+				c(&s)
+			}
+			var got []string
+			for _, f := range Examine(s) {
+				if f.Check == tc.check && f.Severity != OK {
+					got = append(got, f.Advice)
+				}
+			}
+			if !slices.Contains(got, tc.want) {
+				t.Errorf("advice is %q, want %q", got, tc.want)
+			}
+		})
+	}
 }

@@ -51,7 +51,7 @@ func healthy(t *testing.T) Snapshot {
 			Stamped: []string{"batch/jobs", "batch/cronjobs"},
 		},
 		Serving: Serving{Secret: "lanyard-webhook-tls", Found: true, Chain: chain},
-		Issued:  []Certificate{{Name: "lanyard-webhook-tls", Ready: true, Expires: now.Add(80 * day)}},
+		Issued:  []Certificate{{Name: "lanyard-webhook-tls", Secret: "lanyard-webhook-tls", Ready: true, Expires: now.Add(80 * day)}},
 		Endpoints: []discoveryv1.EndpointSlice{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: release, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}}},

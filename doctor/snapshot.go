@@ -99,6 +99,7 @@ type Serving struct {
 // Certificate is what cert-manager says of one of its Certificates.
 type Certificate struct {
 	Name    string
+	Secret  string // that it is kept in
 	Ready   bool
 	Reason  string // cert-manager's word for why it is not ready
 	Expires time.Time

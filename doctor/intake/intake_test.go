@@ -96,6 +96,7 @@ func cluster(minor string) (Cluster, *kubefake.Clientset) {
 		work("example.com/v1beta1", "Trainer", "ml", "tuned", "", map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": map[string]any{"namespace": "release", "name": "webhook"},
+			"spec": map[string]any{"secretName": "webhook-tls"},
 			"status": map[string]any{
 				"notAfter":   "2027-01-01T00:00:00Z",
 				"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Ready"}},
@@ -133,7 +134,7 @@ func TestTake(t *testing.T) {
 		"release from the entries":  s.Release == "release",
 		"excluded from the entries": slices.Equal(s.Settings.Excluded, []string{"kube-system", "quiet"}),
 		"the Secret was found":      s.Serving.Found && len(s.Serving.Chain) == 0,
-		"cert-manager's word":       len(s.Issued) == 1 && s.Issued[0].Ready && s.Issued[0].Expires.Year() == 2027,
+		"cert-manager's word":       len(s.Issued) == 1 && s.Issued[0].Secret == "webhook-tls" && s.Issued[0].Ready && s.Issued[0].Expires.Year() == 2027,
 		"the CA's ConfigMap":        len(s.CA) == 1 && s.CA["ml"],
 		"pods":                      len(s.Pods) == 1,
 		"expected policies":         len(s.ExpectedPolicies) > 0 && len(s.ExpectedPolicies) == len(s.ExpectedBindings),

@@ -92,6 +92,7 @@ func (t *taker) certificates(ctx context.Context) {
 // Certificate without its condition is not ready.
 func issued(object unstructured.Unstructured) doctor.Certificate {
 	c := doctor.Certificate{Name: object.GetName()}
+	c.Secret, _, _ = unstructured.NestedString(object.Object, "spec", "secretName")
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range conditions {
 		condition, ok := item.(map[string]any)
