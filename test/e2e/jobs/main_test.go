@@ -4,16 +4,11 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -60,41 +55,13 @@ func enter(t *testing.T) *house.House {
 		for _, name := range []string{strict, meshed} {
 			must(t, h.MakeNamespace(t.Context(), name, map[string]string{wire.LabelJobs: wire.JobsManaged}))
 		}
-		awaitEpoch(t, h)
+		h.AwaitIdentity(t)
 	})
 	return h
 }
 
 // settled is for what every test needs once.
 var settled sync.Once
-
-// awaitEpoch waits until the exchange's guard epoch has passed: what was created before is never confirmed.
-func awaitEpoch(t *testing.T, h *house.House) {
-	t.Helper()
-	port := forward(t, h, 8080)
-	house.Eventually(t, "the guard epoch to have passed", func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(resp.Body)
-		_, after, found := strings.Cut(string(body), "\nlanyard_exchange_guard_epoch_seconds ")
-		text, _, _ := strings.Cut(after, "\n")
-		epoch, parsed := strconv.ParseFloat(text, 64)
-		if err != nil || !found || parsed != nil || epoch == 0 {
-			return errors.Join(errors.New("the exchange tells of no epoch"), err, parsed)
-		}
-		if left := time.Until(time.Unix(int64(epoch)+1, 0)); left > 0 {
-			return fmt.Errorf("%s are left", left)
-		}
-		return nil
-	})
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()

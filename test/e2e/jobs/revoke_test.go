@@ -29,7 +29,7 @@ const adminPort = 8444
 func revoke(t *testing.T, h *house.House, uid string) {
 	t.Helper()
 	token := auditor(t, h)
-	port := forward(t, h, adminPort)
+	port := forward(t, h)
 	url := fmt.Sprintf("http://127.0.0.1:%d%s/submission/%s", port, wire.PathAdminRecords, uid)
 	house.Eventually(t, "the submission to be revoked", func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(`{"revoked": true}`))
@@ -73,12 +73,12 @@ func auditor(t *testing.T, h *house.House) string {
 	return made.Status.Token
 }
 
-// forward forwards a port of this machine to one of the exchange's pod until the test ends, and returns the port here.
-func forward(t *testing.T, h *house.House, to int) uint16 {
+// forward forwards a port of this machine to the admins' listener until the test ends, and returns the port.
+func forward(t *testing.T, h *house.House) uint16 {
 	t.Helper()
 	pod := exchangePod(t, h)
 	kubectl := exec.CommandContext(t.Context(), h.Cluster.ControlPlane().Kubectl(), "--kubeconfig="+h.Cluster.Kubeconfig(),
-		"port-forward", "-n", pod.Namespace, "pod/"+pod.Name, fmt.Sprintf(":%d", to))
+		"port-forward", "-n", pod.Namespace, "pod/"+pod.Name, fmt.Sprintf(":%d", adminPort))
 	said, err := kubectl.StdoutPipe()
 	must(t, err)
 	must(t, kubectl.Start())
