@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,13 +13,7 @@ import (
 // printFindings prints what doctor found: one paragraph a finding for people, a JSON list for programs.
 func printFindings(w io.Writer, format string, paint painter, findings []doctor.Finding) error {
 	if format == outputJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(findings); err != nil {
-			return fmt.Errorf("writing JSON: %w", err)
-		}
-		return nil
+		return printJSON(w, findings)
 	}
 	count := map[doctor.Severity]int{}
 	for _, f := range findings {

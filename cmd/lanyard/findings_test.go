@@ -53,6 +53,18 @@ warn webhook_entries: slow
 ]
 `,
 		},
+		"JSON of what steers a terminal": {
+			format: outputJSON, list: []doctor.Finding{{Check: doctor.CheckWebhooks, Severity: doctor.Warn, Subject: "a\u009b2J\x7f\u202eb", Message: "slow"}},
+			want: `[
+  {
+    "check": "webhook_entries",
+    "severity": "warn",
+    "subject": "a\u009b2J\u007f\u202eb",
+    "message": "slow"
+  }
+]
+`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -51,9 +50,7 @@ func jobsListCommand(s streams) *cobra.Command {
 				return jobsFailed(err)
 			}
 			if format == "json" {
-				enc := json.NewEncoder(s.out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(jobs.List{Jobs: found})
+				return printJSON(s.out, jobs.List{Jobs: found})
 			}
 			return printJobs(s, paint, found, time.Now())
 		},

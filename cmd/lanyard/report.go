@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/lanyard-k8s/lanyard/internal/obs"
 	"github.com/lanyard-k8s/lanyard/mutate"
 	"github.com/lanyard-k8s/lanyard/preview"
 )
@@ -152,6 +153,11 @@ func (r *report) writeJSON() error {
 	default:
 		v = map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 	}
+	return printJSON(r.out, v)
+}
+
+// printJSON prints JSON as a person reads it.
+func printJSON(w io.Writer, v any) error {
 	line, err := marshal(v)
 	if err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
@@ -160,15 +166,16 @@ func (r *report) writeJSON() error {
 	if err := pretty.Indent(jsontext.WithIndent("  ")); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	fmt.Fprintf(r.out, "%s\n", bytes.TrimSpace(pretty))
-	return nil
+	_, err = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(pretty))
+	return err
 }
 
-// marshal writes JSON on one line, with <, > and & as they are.
+// marshal writes JSON on one line, with <, > and & as they are, and what steers a terminal or turns a text around escaped: programs read
+// the same of it.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
-	return b.Bytes(), err
+	return obs.Visible(b.Bytes()), err
 }
