@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -50,20 +49,6 @@ func (e *Engine) Ping(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrEngine, err)
-}
-
-// Gateway is the address at which containers of a bridge network reach the machine.
-func (e *Engine) Gateway(ctx context.Context, network string) (netip.Addr, error) {
-	got, err := e.c.NetworkInspect(ctx, network, client.NetworkInspectOptions{})
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("network %q: %w", network, kind(err))
-	}
-	for _, c := range got.Network.IPAM.Config {
-		if c.Gateway.IsValid() {
-			return c.Gateway, nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("network %q: it has no gateway; jobs need a bridge network", network)
 }
 
 // kind sorts an error: errGone, the caller's own end, ErrStart for a request that the Engine does not take, or ErrEngine. The cause stays in the chain, for the log.
