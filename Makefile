@@ -114,7 +114,7 @@ clean: ## remove dist/; caches stay (go clean -cache, ~/.cache/lanyard)
 
 # A cluster with real nodes for people to try things in. It needs root on Linux, as nothing else here does.
 .PHONY: cluster-up cluster-load cluster-down
-cluster-up: ## a Kubernetes with two real nodes on this machine (root on Linux); minutes the first time, seconds later
+cluster-up: ## a Kubernetes with two real nodes and cert-manager on this machine (root on Linux); minutes the first time, seconds later
 	@[ "$$(id -u)" -ne 0 ] || ./.ci/packages
 	@$(GO) run ./test/cluster/nodes/keeper up
 

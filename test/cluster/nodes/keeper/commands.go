@@ -87,14 +87,14 @@ func follow(holder *exec.Cmd) (answer, error) {
 // explain says how to use the cluster.
 func explain(a answer) {
 	fmt.Printf(`
-A Kubernetes with two nodes, node1 and node2, is running. To use it:
+A Kubernetes with two nodes, node1 and node2, is running, with cert-manager and one volume of 1 GiB. To use it:
 
     export KUBECONFIG=%s
-    export PATH=%s:$PATH     # kubectl
+    export PATH=%s:$PATH     # kubectl, helm
     kubectl get nodes
 
 make cluster-load IMAGE=dist/lanyard-amd64.tar loads an image (imagePullPolicy IfNotPresent); make cluster-down ends it.
-`, a.Kubeconfig, filepath.Dir(a.Kubectl))
+`, a.Kubeconfig, a.Bin)
 }
 
 // load loads images.

@@ -25,6 +25,9 @@ func hold() error {
 	if err != nil {
 		return err
 	}
+	if err := furnish(ctx, c); err != nil {
+		return errors.Join(err, c.Stop())
+	}
 	_ = os.Remove(path("sock")) // of one that was killed
 	l, err := net.Listen("unix", path("sock"))
 	if err != nil {
@@ -53,7 +56,7 @@ func serve(ctx context.Context, c *nodes.Cluster, connection net.Conn) bool {
 	var err error
 	switch r.Do {
 	case "status":
-		a = answer{Kubeconfig: c.Kubeconfig(), Kubectl: c.ControlPlane().Kubectl()}
+		a = answer{Kubeconfig: c.Kubeconfig(), Bin: bin(c)}
 	case "load":
 		err = c.Load(ctx, r.Paths...)
 	case "stop":

@@ -98,6 +98,7 @@ func TestUpAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kubeconfigs []string
+	var folder string
 	for range 2 {
 		out, err := run("up").CombinedOutput()
 		if err != nil {
@@ -106,12 +107,23 @@ func TestUpAndDown(t *testing.T) {
 		_, line, _ := strings.Cut(string(out), "export KUBECONFIG=")
 		kubeconfig, _, _ := strings.Cut(line, "\n")
 		kubeconfigs = append(kubeconfigs, kubeconfig)
+		_, line, _ = strings.Cut(line, "export PATH=")
+		folder, _, _ = strings.Cut(line, ":")
 	}
 	if kubeconfigs[0] != kubeconfigs[1] {
 		t.Errorf("the second call gave %s, the first %s", kubeconfigs[1], kubeconfigs[0])
 	}
 	if _, err := os.Stat(kubeconfigs[0]); err != nil {
 		t.Error(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(folder, "helm"), "version", "--short").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "v") {
+		t.Errorf("helm: %v: %s", err, out)
+	}
+	kubectl := exec.CommandContext(t.Context(), filepath.Join(folder, "kubectl"), "--kubeconfig="+kubeconfigs[0], "get", "-o=name",
+		"persistentvolume/first", "customresourcedefinition/certificates.cert-manager.io")
+	if out, err := kubectl.CombinedOutput(); err != nil {
+		t.Errorf("the volume and cert-manager: %v: %s", err, out)
 	}
 	if out, err := run("load", image.Path).CombinedOutput(); err != nil || string(out) != "loaded into node1 and node2\n" {
 		t.Errorf("loading: %v: %s", err, out)

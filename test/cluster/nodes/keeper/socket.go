@@ -25,7 +25,7 @@ type request struct {
 type answer struct {
 	Error      string
 	Kubeconfig string
-	Kubectl    string
+	Bin        string
 }
 
 // path returns the path of one of the keeper's own files, which are the user's alone.
