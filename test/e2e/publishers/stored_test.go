@@ -77,6 +77,11 @@ func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 	}
 	var all []row
 	missing := ""
+	defer func() { // await has ended the test by then
+		if missing != "" {
+			t.Errorf("%s was acknowledged and is not stored as often", missing)
+		}
+	}()
 	await(t, patience, "everything acknowledged is stored", func() bool {
 		all = r.rows(t, nodeOf(pod), pod.Name+"-")
 		stored := map[string]int{}
@@ -92,9 +97,6 @@ func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 		missing = ""
 		return true
 	})
-	if missing != "" {
-		t.Errorf("%s was acknowledged and is lost", missing)
-	}
 	once := map[row]bool{}
 	for _, one := range all {
 		key := row{ID: one.ID, Generated: one.Generated, PodUID: one.PodUID}
