@@ -15,12 +15,15 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
-// Options are what a Backend works with. All but Clock and Log are needed.
+// Options are what a Backend works with. All but Reached, Clock and Log are needed.
 type Options struct {
 	Engine   *Engine
 	Store    delegation.Store
 	Settings Settings
 	Metrics  *Metrics
+	// Reached says, as an ErrUnreachable with the reason, that containers do not reach the exchange now; nil if they always do. No job is
+	// started then.
+	Reached func() error
 	// Clock is time.Now, if nil.
 	Clock func() time.Time
 	// Log is silent, if it is the zero Logger.
@@ -36,6 +39,7 @@ type Backend struct {
 	now     func() time.Time
 	log     logr.Logger
 	random  io.Reader
+	reach   func() error
 	at      func(Step) error // nil but in tests: called after each step
 
 	mu      sync.Mutex
@@ -64,7 +68,11 @@ func New(o Options) (*Backend, error) {
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()
 	}
+	if o.Reached == nil {
+		o.Reached = func() error { return nil }
+	}
 	return &Backend{
+		reach:  o.Reached,
 		engine: o.Engine, store: o.Store, s: s, metrics: o.Metrics, now: o.Clock, log: o.Log, random: source(),
 		tasks: map[string]*task{}, ready: errNotYet,
 	}, nil

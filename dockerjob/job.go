@@ -61,6 +61,8 @@ var (
 	ErrImage = errors.New("the image cannot be used for a job")
 	// ErrStore: the rows cannot be written; the job does not run.
 	ErrStore = errors.New("the database is unavailable")
+	// ErrUnreachable: containers would not reach the exchange. Its text, with what follows, is for the submitter.
+	ErrUnreachable = errors.New("no job is started, for it could not reach the exchange")
 	// ErrClosed: the backend is stopping.
 	ErrClosed = errors.New("the backend is stopping")
 )

@@ -17,7 +17,7 @@ const (
 func outcomes() map[string]error {
 	return map[string]error{
 		"exists": ErrExists, "too_many": ErrTooMany, "no_image": ErrNoImage, "image": ErrImage, "submitter": ErrSubmitter, "start_failed": ErrStart,
-		"engine": ErrEngine, "store": ErrStore, "foreign_volume": ErrForeignVolume,
+		"engine": ErrEngine, "store": ErrStore, "foreign_volume": ErrForeignVolume, "unreachable": ErrUnreachable,
 	}
 }
 

@@ -139,6 +139,9 @@ func (b *Backend) enter(subject string, spec Spec) (delegation.Proof, *task, err
 	if b.ready != nil {
 		return delegation.Proof{}, nil, b.ready
 	}
+	if err := b.reach(); err != nil {
+		return delegation.Proof{}, nil, err
+	}
 	all, own := 0, 0
 	for _, other := range b.tasks {
 		if other.view().State == Ended {
@@ -341,7 +344,11 @@ func (b *Backend) checkFiles(ctx context.Context, t *task, p delegation.Proof) e
 	return nil
 }
 
+// start starts the container, if it still reaches the exchange.
 func (b *Backend) start(ctx context.Context, t *task, _ delegation.Proof) error {
+	if err := b.reach(); err != nil {
+		return err
+	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
 	return b.engine.start(ctx, t.container)

@@ -34,6 +34,7 @@ type local struct {
 	authority *certs.Local
 	engine    *dockerjob.Engine
 	backend   *dockerjob.Backend
+	bridge    *bridge // nil where containers come by another address
 }
 
 // onDocker is the exchange for one machine: no API server anywhere, and a place where users submit.
@@ -88,7 +89,7 @@ func (p *parts) runJobs(context.Context) error {
 	}
 	l := d.Limits
 	p.local.backend, err = dockerjob.New(dockerjob.Options{
-		Engine: p.local.engine, Store: p.store, Metrics: metrics, Log: p.log.WithName("jobs"),
+		Engine: p.local.engine, Store: p.store, Metrics: metrics, Log: p.log.WithName("jobs"), Reached: p.reached,
 		Settings: dockerjob.Settings{
 			Instance: d.Instance, Cluster: machine, BaseURL: base, CA: p.local.authority.CA(), MountPath: d.MountPath,
 			Audiences: p.cfg.Rules.Audiences, Scopes: p.cfg.Rules.Scopes, SystemSubjects: p.cfg.Rules.SystemSubjects,

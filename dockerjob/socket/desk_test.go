@@ -120,6 +120,7 @@ func TestWhatTheBackendSays(t *testing.T) {
 		"a subject":           {dockerjob.ErrSubmitter, 403, jobs.Forbidden, "may not submit"},
 		"no Engine":           {fmt.Errorf("%w: dial /var/run/s3cret.sock", dockerjob.ErrEngine), 503, jobs.Unavailable, "the Docker Engine is unavailable"},
 		"no database":         {fmt.Errorf("%w: disk", dockerjob.ErrStore), 503, jobs.Unavailable, "the database is unavailable"},
+		"no way to us":        {fmt.Errorf("%w: network \"bridge\": no gateway", dockerjob.ErrUnreachable), 503, jobs.Unavailable, "no job is started, for it could not reach the exchange: network \"bridge\": no gateway"},
 		"the end":             {dockerjob.ErrClosed, 503, jobs.Unavailable, "stopping"},
 		"interrupted":         {dockerjob.ErrInterrupted, 503, jobs.Unavailable, "ask again"},
 		"a deadline":          {context.DeadlineExceeded, 503, jobs.Unavailable, ""},

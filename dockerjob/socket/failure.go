@@ -36,6 +36,7 @@ func answers() []struct {
 		{dockerjob.ErrImage, outcomeInvalid, http.StatusBadRequest, jobs.Invalid, true},
 		{dockerjob.ErrStart, outcomeInvalid, http.StatusBadRequest, jobs.Invalid, true},
 		{dockerjob.ErrSubmitter, outcomeUnlisted, http.StatusForbidden, jobs.Forbidden, false},
+		{dockerjob.ErrUnreachable, outcomeUnavailable, http.StatusServiceUnavailable, jobs.Unavailable, true},
 		{dockerjob.ErrClosed, outcomeUnavailable, http.StatusServiceUnavailable, jobs.Unavailable, false},
 		{dockerjob.ErrStore, outcomeUnavailable, http.StatusServiceUnavailable, jobs.Unavailable, false},
 		{dockerjob.ErrInterrupted, outcomeUnavailable, http.StatusServiceUnavailable, jobs.Unavailable, false},
