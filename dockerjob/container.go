@@ -40,6 +40,9 @@ func (b *Backend) labels(t *task) map[string]string {
 func workerName(id string) string { return "lanyard-" + id }
 func writerName(id string) string { return "lanyard-" + id + "-writer" }
 
+// neverRun is the writer's command, which the Engine asks for though nobody starts it: the image may have none.
+const neverRun = "never-run"
+
 // writer is the container through which the proof is written: the job's own image, for there may be no other, without a
 // network, and never started.
 func (b *Backend) writer(t *task) client.ContainerCreateOptions {
@@ -48,7 +51,7 @@ func (b *Backend) writer(t *task) client.ContainerCreateOptions {
 	host.Mounts = []mount.Mount{proofMount(t.volume, b.s.MountPath, false)}
 	return client.ContainerCreateOptions{
 		Name:       writerName(t.id),
-		Config:     &container.Config{Image: t.image.id, Labels: b.labels(t), NetworkDisabled: true},
+		Config:     &container.Config{Image: t.image.id, Cmd: []string{neverRun}, Labels: b.labels(t), NetworkDisabled: true},
 		HostConfig: host,
 	}
 }

@@ -71,6 +71,7 @@ type image struct {
 	env     []string
 	user    string   // "", or name or number, with ":" and a group's or without
 	volumes []string // where it asks for volumes of its own
+	command bool     // it says what to run
 }
 
 // image looks an image up. Everything after this goes by its id, so that a tag which moves changes nothing.
@@ -82,6 +83,7 @@ func (e *Engine) image(ctx context.Context, ref string) (image, error) {
 	img := image{id: got.ID}
 	if got.Config != nil {
 		img.env, img.user, img.volumes = got.Config.Env, got.Config.User, slices.Collect(maps.Keys(got.Config.Volumes))
+		img.command = len(got.Config.Entrypoint)+len(got.Config.Cmd) > 0
 	}
 	return img, nil
 }

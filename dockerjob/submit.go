@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/dockerjob/jobspec"
@@ -205,6 +207,9 @@ func (b *Backend) findImage(ctx context.Context, t *task, _ delegation.Proof) (e
 	t.image, err = b.engine.image(ctx, t.spec.Image)
 	if errors.Is(err, errGone) {
 		return ErrNoImage
+	}
+	if err == nil && !t.image.command && len(t.spec.Command) == 0 {
+		return &InvalidError{Faults: field.ErrorList{field.Required(field.NewPath("command"), "the image names none; say what to run in it")}}
 	}
 	for _, v := range t.image.volumes {
 		if strings.HasPrefix(path.Clean(v), b.s.MountPath+"/") {
