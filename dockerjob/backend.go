@@ -21,9 +21,9 @@ type Options struct {
 	Store    delegation.Store
 	Settings Settings
 	Metrics  *Metrics
-	// Reached says, as an ErrUnreachable with the reason, that containers do not reach the exchange now; nil if they always do. No job is
+	// Reached says, as an ErrUnreachable with the reason, that containers do not reach the exchange now; no function if they always do. No job is
 	// started then.
-	Reached func() error
+	Reached func(context.Context) error
 	// Clock is time.Now, if nil.
 	Clock func() time.Time
 	// Log is silent, if it is the zero Logger.
@@ -39,7 +39,7 @@ type Backend struct {
 	now     func() time.Time
 	log     logr.Logger
 	random  io.Reader
-	reach   func() error
+	reach   func(context.Context) error
 	at      func(Step) error // nil but in tests: called after each step
 
 	mu      sync.Mutex
@@ -69,7 +69,7 @@ func New(o Options) (*Backend, error) {
 		o.Log = logr.Discard()
 	}
 	if o.Reached == nil {
-		o.Reached = func() error { return nil }
+		o.Reached = func(context.Context) error { return nil }
 	}
 	return &Backend{
 		reach:  o.Reached,

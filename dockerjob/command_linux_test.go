@@ -1,8 +1,11 @@
 package dockerjob_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +37,35 @@ func TestAnImageWithoutACommand(t *testing.T) {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 	r.nothingLeft()
+}
+
+// TestNoJobStartsThatReachesNobody: neither one that comes while the exchange is not reached, nor one that was about to start.
+func TestNoJobStartsThatReachesNobody(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, sharedEngine(t))
+	var asked, good atomic.Int64
+	r.reached = func(context.Context) error {
+		if asked.Add(1) > good.Load() {
+			return fmt.Errorf("%w: a test says so", dockerjob.ErrUnreachable)
+		}
+		return nil
+	}
+	r.start()
+	for n := range int64(2) { // how often it is reached before it is not
+		asked.Store(0)
+		good.Store(n)
+		if _, err := r.Submit(t.Context(), alice, spec("lost", "say", "on")); !errors.Is(err, dockerjob.ErrUnreachable) {
+			t.Errorf("reached %d times: %v", n, err)
+		}
+		r.nothingLeft()
+		if got := r.metric("lanyard_dockerjob_submissions_total", "unreachable"); got != float64(n+1) {
+			t.Errorf("reached %d times: counted %v", n, got)
+		}
+	}
+	good.Store(1000)
+	if got := r.said(spec("lost", "say", "on")); got != "on\n" {
+		t.Errorf("afterwards a job said %q", got)
+	}
 }
 
 // bareImage makes an image of the probe's files and of no configuration.

@@ -88,6 +88,7 @@ type rig struct {
 	clock    func() time.Time
 	memory   *delegationtest.Memory // in place of the database, if set
 	wrap     func(delegation.Store) delegation.Store
+	reached  func(context.Context) error
 	stop     func()
 }
 
@@ -200,7 +201,7 @@ func (r *rig) open() {
 	}
 	r.store = store
 	r.Backend, err = dockerjob.New(dockerjob.Options{
-		Engine: engine, Store: store, Settings: r.settings, Metrics: metrics, Clock: r.clock, Log: funcr.New(r.log.add, funcr.Options{Verbosity: 1}),
+		Engine: engine, Store: store, Settings: r.settings, Metrics: metrics, Clock: r.clock, Reached: r.reached, Log: funcr.New(r.log.add, funcr.Options{Verbosity: 1}),
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -98,6 +98,12 @@ func (b *Backend) submit(ctx context.Context, subject string, spec Spec) (*task,
 	if subject == "" || (grant.Rules{SystemSubjects: b.s.SystemSubjects}).Reserved(subject) {
 		return nil, ErrSubmitter
 	}
+	if err := b.takes(); err != nil {
+		return nil, err
+	}
+	if err := b.reach(ctx); err != nil {
+		return nil, err
+	}
 	proof, t, err := b.enter(subject, spec)
 	if err != nil {
 		return nil, err
@@ -114,6 +120,21 @@ func (b *Backend) submit(ctx context.Context, subject string, spec Spec) (*task,
 	// It may have ended before anybody listened for that.
 	b.spawn(func(ctx context.Context) { b.check(ctx, t) })
 	return t, nil
+}
+
+// takes says why no job is taken now.
+func (b *Backend) takes() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taking()
+}
+
+// taking is takes for whoever holds the lock.
+func (b *Backend) taking() error {
+	if b.closing {
+		return ErrClosed
+	}
+	return b.ready
 }
 
 // enter gives the job a name and a place among the others, or says why there is none.
@@ -135,13 +156,7 @@ func (b *Backend) enter(subject string, spec Spec) (delegation.Proof, *task, err
 	t := newTask(row, subject, spec, delegation.Moment(b.now()), Starting)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closing {
-		return delegation.Proof{}, nil, ErrClosed
-	}
-	if b.ready != nil {
-		return delegation.Proof{}, nil, b.ready
-	}
-	if err := b.reach(); err != nil {
+	if err := b.taking(); err != nil {
 		return delegation.Proof{}, nil, err
 	}
 	all, own := 0, 0
@@ -351,7 +366,7 @@ func (b *Backend) checkFiles(ctx context.Context, t *task, p delegation.Proof) e
 
 // start starts the container, if it still reaches the exchange.
 func (b *Backend) start(ctx context.Context, t *task, _ delegation.Proof) error {
-	if err := b.reach(); err != nil {
+	if err := b.reach(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := b.limited(ctx)

@@ -21,6 +21,7 @@ const (
 	bridgeSoon  = time.Second
 	bridgeLater = 15 * time.Second
 	bridgeWait  = 10 * time.Second
+	bridgeAsked = 5 * time.Second // for how long a submission waits to learn how it stands
 )
 
 // bridge serves on the address of the Docker bridge's gateway. The Engine knows it, and may be away at the start or come back with
@@ -31,6 +32,8 @@ type bridge struct {
 	port string
 	find func(context.Context) (netip.Addr, error)
 	name func(address string) error // gives the certificate the address
+
+	asked chan chan struct{} // whoever wants to know how it stands; closed when that is known
 
 	at   netip.Addr
 	stop func()
@@ -48,7 +51,7 @@ var (
 )
 
 func newBridge(p *parts, desk *exchange.Desk, port string) *bridge {
-	b := &bridge{p: p, desk: desk, port: port, why: errNotAsked}
+	b := &bridge{p: p, desk: desk, port: port, why: errNotAsked, asked: make(chan chan struct{})}
 	b.find = func(ctx context.Context) (netip.Addr, error) { return p.local.engine.Gateway(ctx, "bridge") }
 	b.name = func(address string) error { return p.local.authority.Name(address) }
 	return b
@@ -83,12 +86,24 @@ func needsBridge(d settings.Docker) bool {
 	return true
 }
 
-// reached is nil while containers reach the exchange.
-func (p *parts) reached() error {
-	if p.local.bridge == nil {
+// reached is nil if containers reach the exchange. Where they do not it is looked at again, for the Engine may have come back just now.
+func (p *parts) reached(ctx context.Context) error {
+	b := p.local.bridge
+	if b == nil || b.unserved() == nil {
 		return nil
 	}
-	return p.local.bridge.unserved()
+	ctx, cancel := context.WithTimeout(ctx, bridgeAsked)
+	defer cancel()
+	known := make(chan struct{})
+	select {
+	case b.asked <- known:
+		select {
+		case <-known:
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+	return b.unserved()
 }
 
 // unserved says why the bridge is not served, in words that are for everybody, or nothing.
@@ -126,22 +141,42 @@ func (b *bridge) note(why error) {
 }
 
 func (b *bridge) run(ctx context.Context) error {
+	var asked []chan struct{}
 	for {
 		wait := bridgeLater
 		if err := b.follow(ctx); ctx.Err() == nil {
 			b.tell(err)
 		}
+		for _, known := range asked {
+			close(known)
+		}
+		asked = nil
 		if !b.serves() {
 			wait = bridgeSoon
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		case known := <-b.asked:
+			timer.Stop()
+			asked = b.alsoAsked(known)
 		case <-ctx.Done():
 			timer.Stop()
 			b.desk.Drain() // who is held is told to come again
 			b.leave()
 			return nil
+		}
+	}
+}
+
+// alsoAsked are all who ask at the moment: one look is enough for them.
+func (b *bridge) alsoAsked(all ...chan struct{}) []chan struct{} {
+	for {
+		select {
+		case known := <-b.asked:
+			all = append(all, known)
+		default:
+			return all
 		}
 	}
 }
