@@ -143,8 +143,12 @@ func (m *machine) submit() (int, jobs.Failure) {
 
 func (m *machine) within(what string, ok func() bool) {
 	m.t.Helper()
-	for until := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
+	tick, over := time.NewTicker(20*time.Millisecond), time.After(5*time.Minute)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-over:
 			m.t.Fatalf("it never came about that %s", what)
 		}
 	}
