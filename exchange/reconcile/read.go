@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -48,6 +49,7 @@ type reads struct {
 	dynamic dynamic.Interface
 	meta    metadata.Interface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	found   discovery.CachedDiscoveryInterface // the mapper's source
 }
 
 // newReads makes clients whose answers' dates are looked at. They wait for nobody but the API server: its own priority and
@@ -67,7 +69,8 @@ func newReads(config *rest.Config, clock *serverClock) (reads, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return reads{}, fmt.Errorf("make clients: %w", err)
 	}
-	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(typed.Discovery()))
+	r.found = memory.NewMemCacheClient(typed.Discovery())
+	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(r.found)
 	return r, nil
 }
 
@@ -75,13 +78,32 @@ func newReads(config *rest.Config, clock *serverClock) (reads, error) {
 func (r reads) resource(kind provenance.GroupKind) (schema.GroupVersionResource, error) {
 	m, err := r.mapper.RESTMapping(schema.GroupKind{Group: kind.Group, Kind: kind.Kind})
 	if meta.IsNoMatchError(err) {
+		_, _, untold := r.found.ServerGroupsAndResources()
 		r.mapper.Reset() // it may have been defined since
+		if err := away(kind.Group, untold); err != nil {
+			return schema.GroupVersionResource{}, fmt.Errorf("find the resource of %s: its group cannot be asked: %w", kind, err)
+		}
 		return schema.GroupVersionResource{}, fmt.Errorf("%w: %s", errUndefined, kind)
 	}
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("find the resource of %s: %w", kind, err)
 	}
 	return m.Resource, nil
+}
+
+// away is why nothing is known of a group, or nil if all of it was told. The mapper leaves out what it was not told, such as the kinds of
+// an API server that is registered with the cluster's own and does not answer; those are not gone.
+func away(group string, err error) error {
+	versions, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if !partly {
+		return err
+	}
+	for v, why := range versions {
+		if v.Group == group {
+			return why
+		}
+	}
+	return nil
 }
 
 // object reads one object, or nil if there is none of this UID.
