@@ -25,7 +25,7 @@ E2E   = $(shell $(GO) list ./test/... | grep /test/e2e)
 # Without the race detector: CEL over a pod of 40,000 variables takes it minutes, and nothing in there runs at the same time.
 PLAIN = $(shell $(GO) list ./policy)
 UNITS = $(filter-out $(HEAVY) $(E2E) $(PLAIN),$(shell $(GO) list ./...))
-HEAVY_GROUP = -group cluster -count=1 -p=1 -timeout=40m $(HEAVY)
+HEAVY_GROUP = -group cluster -count=1 -p=2 -timeout=40m $(HEAVY)
 E2E_ARGS = e2e -count=1 -p=2 -timeout=55m $(E2E)
 UNIT_GROUPS = -group units $(RACE) -shuffle=on -timeout=15m $(UNITS) -beside policy -shuffle=on -timeout=15m $(PLAIN)
 
