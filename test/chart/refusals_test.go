@@ -66,6 +66,9 @@ func TestBadValuesAreRefused(t *testing.T) {
 				if !strings.Contains(message, tc.At) || !strings.Contains(message, tc.Says) {
 					t.Errorf("the template does not say of %s that it %q: %s", tc.At, tc.Says, message)
 				}
+				if strings.Contains(message, "lanyard/templates/tests/") {
+					t.Errorf("the refusal names a test's template: %s", message)
+				}
 			}
 		})
 	}
