@@ -25,9 +25,12 @@ func (e *Engine) Gateway(ctx context.Context, name string) (netip.Addr, error) {
 			return c.Gateway, nil
 		}
 	}
+	if got.Network.Driver != "bridge" {
+		return netip.Addr{}, fmt.Errorf("network %q: it has no gateway; jobs need a bridge network", name)
+	}
 	at, err := unnamedGateway(got.Network.Network)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("network %q: the Engine names no gateway, and %w; jobs need a bridge network", name, err)
+		return netip.Addr{}, fmt.Errorf("network %q: the Engine names no gateway, and %w", name, err)
 	}
 	return at, nil
 }
