@@ -37,6 +37,13 @@ func (cp *ControlPlane) programPath(c Component) string {
 	return cp.programs.path(c)
 }
 
+// Build builds what Start needs, or finds it built. Start does so by itself; whoever bounds the time of a start calls Build before,
+// since it takes minutes the first time.
+func Build(ctx context.Context, out io.Writer) error {
+	_, err := buildPrograms(ctx, out)
+	return err
+}
+
 // buildPrograms builds Kubernetes and the guard, or finds them built.
 func buildPrograms(ctx context.Context, out io.Writer) (programs, error) {
 	tree, err := program.Tree()

@@ -29,8 +29,11 @@ type programs struct {
 // path returns the path of a component's program.
 func (p programs) path(name string) string { return filepath.Join(p.bin, name) }
 
-// buildPrograms builds everything, or finds it built.
+// buildPrograms builds everything, the control plane's programs included, or finds it built.
 func buildPrograms(ctx context.Context, out io.Writer) (p programs, err error) {
+	if err := cluster.Build(ctx, out); err != nil {
+		return p, err
+	}
 	tree, err := program.Tree()
 	if err != nil {
 		return p, err
