@@ -81,10 +81,3 @@ func (l *connections) leave(uid uint32) {
 		delete(l.open, uid)
 	}
 }
-
-// count is how many connections are open.
-func (l *connections) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.total
-}

@@ -4,6 +4,7 @@ package machine
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -79,8 +80,8 @@ func (h *house) row(name string) map[string]any {
 
 func (h *house) admin(method, path, body string) []byte {
 	h.t.Helper()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) {
-		return net.Dial("unix", h.dir+"/state/admin.sock")
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", h.dir+"/state/admin.sock")
 	}}}
 	req, err := http.NewRequestWithContext(h.t.Context(), method, "http://admin"+path, strings.NewReader(body))
 	must(h.t, err)
