@@ -229,9 +229,10 @@ func TestTheDesign(t *testing.T) {
 			r.passes(good(), "type") // a subject token passes no gateway
 		},
 		"K3: claims route nothing": func(t *testing.T, r *rig) {
-			for i, claim := range []string{`"iss":"https://evil.example"`, `"jku":"https://evil.example/keys"`, `"x5u":"https://evil.example"`} {
-				if a := r.post(form(claiming(claim))); a.status != 200 || r.api.calls.Load() != int64(i+1) {
-					t.Errorf("%s: %d after %d reviews by the one reviewer", claim, a.status, r.api.calls.Load())
+			for _, claim := range []string{`"iss":"https://evil.example"`, `"jku":"https://evil.example/keys"`, `"x5u":"https://evil.example"`} {
+				before := r.api.calls.Load()
+				if a := r.post(form(claiming(claim))); a.status != 200 || r.api.calls.Load() != before+1 {
+					t.Errorf("%s: %d after %d reviews by the one reviewer", claim, a.status, r.api.calls.Load()-before)
 				}
 				if c := claimsOf(t, r.post(form(claiming(claim))).token()); c["iss"] != issuer {
 					t.Errorf("iss %v", c["iss"])
