@@ -75,6 +75,18 @@ func TestTally(t *testing.T) {
 {"Action":"fail","Package":"p"}`,
 			wantPassed: 1, wantFailed: 1, wantClosing: "FAIL\tp\t0s",
 		},
+		"a race is shown where the detector has told of it, though that test passed": {
+			stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"      a_test.go:98\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    testing.go:1712: race detected during execution of test\n"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"fail","Package":"p"}`,
+			wantPassed: 1, wantFailed: 1, wantClosing: "FAIL\tp\t0s",
+			wantShown: "WARNING: DATA RACE\n      a_test.go:98\n    testing.go:1712: race detected during execution of test\n",
+		},
 		"a test that never ended failed": {
 			stream: `{"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"panic: no\n"}

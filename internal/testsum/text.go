@@ -16,7 +16,7 @@ func (t *tally) failureText(pkg string) string {
 		}
 	}
 	for _, k := range append(t.order[pkg], testKey{pkg, ""}) {
-		if k.test != "" && t.state[k] != "fail" && t.state[k] != "running" {
+		if k.test != "" && t.state[k] != "fail" && t.state[k] != "running" && !races(t.output[k]) {
 			continue
 		}
 		for _, line := range t.output[k] {
@@ -27,6 +27,10 @@ func (t *tally) failureText(pkg string) string {
 	}
 	return b.String()
 }
+
+// races says whether the race detector has reported here. It fails every test that runs at that moment, and what it says may stand
+// with another one, which passed.
+func races(lines []string) bool { return slices.Contains(lines, "WARNING: DATA RACE\n") }
 
 // skipReason is the text that t.Skip was given: the lines between the commentary, their file and line cut off.
 func skipReason(lines []string) string {
