@@ -87,17 +87,19 @@ func unshare(ctx context.Context, name string) error {
 // wire connects this machine.
 func wire(p Plan) []string {
 	return []string{
-		fmt.Sprintf("link add %s type veth peer name host netns %s", p.Prefix(), Namespace(p.Control())),
+		fmt.Sprintf("link add %s address %s type veth peer name host netns %s", p.Prefix(), Hardware(p.Host()), Namespace(p.Control())),
 		fmt.Sprintf("addr add %s dev %s", within(p, p.Host()), p.Prefix()),
 		fmt.Sprintf("link set %s up", p.Prefix()),
 	}
 }
 
-// bridge makes the bridge in the control plane's namespace, plugs this machine into it, and points the way to all pods.
+// bridge makes the bridge in the control plane's namespace, plugs this machine into it, and points the way to all pods. A
+// bridge without a hardware address of its own takes the lowest of its ports': it would change as nodes come and go, and
+// nobody reach the control plane until they have forgotten the old one, half a minute later.
 func bridge(p Plan, nodes int) []string {
 	commands := []string{
 		"link set lo up",
-		"link add bridge type bridge",
+		fmt.Sprintf("link add bridge address %s type bridge", Hardware(p.ControlAddress())),
 		"link set host master bridge up",
 		fmt.Sprintf("addr add %s dev bridge", within(p, p.ControlAddress())),
 		"link set bridge up",
@@ -114,7 +116,7 @@ func port(n int) string { return fmt.Sprintf("node%d", n) }
 // plug plugs a node into the bridge.
 func plug(p Plan, n int) []string {
 	return []string{
-		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port(n), Namespace(p.Node(n))),
+		fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %s", port(n), Hardware(p.NodeAddress(n)), Namespace(p.Node(n))),
 		fmt.Sprintf("link set %s master bridge up", port(n)),
 	}
 }

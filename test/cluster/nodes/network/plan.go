@@ -29,6 +29,13 @@ func (p Plan) Control() string { return p.Prefix() + "-control" }
 // Node is the name of a node's network namespace, and of its cgroup; nodes count from 1.
 func (p Plan) Node(n int) string { return fmt.Sprintf("%s-node%d", p.Prefix(), n) }
 
+// Hardware is the hardware address of the interface that has an address of the machines' network. It follows from that
+// address, so that a node which comes back has the one that all others still know it by.
+func Hardware(a netip.Addr) net.HardwareAddr {
+	four := a.As4()
+	return append(net.HardwareAddr{0x02, 0x00}, four[:]...) // 0x02: administered locally
+}
+
 // Machines is the network that control plane, nodes and this machine are in.
 func (p Plan) Machines() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(p.slot), 0}), 24)
