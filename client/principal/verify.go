@@ -19,7 +19,7 @@ type Reason string
 // The reasons, in the order in which they are looked for.
 const (
 	NoToken      Reason = "no_token"    // no Authorization header, several, or another scheme than Bearer
-	Malformed    Reason = "malformed"   // no compact JWS of three parts, or longer than 8 KiB
+	Malformed    Reason = "malformed"   // no compact JWS of three parts, each in its one spelling, or longer than 8 KiB
 	BadHeader    Reason = "header"      // the header holds more or less than alg, kid and typ
 	BadAlgorithm Reason = "algorithm"   // an algorithm that is not allowed, or not the key's
 	BadType      Reason = "type"        // another kind of JWT
@@ -77,10 +77,15 @@ func readHeader(token string) (h header, why Reason) {
 	if len(token) > tokenAtMost || strings.Count(token, ".") != 2 || !visible(token, false) {
 		return h, Malformed
 	}
-	first, _, _ := strings.Cut(token, ".")
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(first)
-	if err != nil {
-		return h, Malformed
+	parts, raw := strings.Split(token, "."), []byte(nil)
+	for i, part := range parts { // one spelling each, as the exchange has it: the library takes spare bits for nothing
+		decoded, err := base64.RawURLEncoding.Strict().DecodeString(part)
+		if err != nil {
+			return h, Malformed
+		}
+		if i == 0 {
+			raw = decoded
+		}
 	}
 	if json.Unmarshal(raw, &h, json.RejectUnknownMembers(true)) != nil {
 		return h, BadHeader
