@@ -235,7 +235,7 @@ func claimsOf(token string) (map[string]any, error) {
 	if len(parts) != 3 {
 		return nil, errors.New("the access token is no JWT")
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(parts[1])
 	if err != nil {
 		return nil, errors.New("the access token's claims cannot be decoded")
 	}

@@ -14,7 +14,7 @@ func rules() map[string]func(*Tree) []string {
 	return map[string]func(*Tree) []string{
 		"aliases": Aliases, "arrows": Arrows, "attacks": Attacks, "exported-docs": ExportedDocs, "fuzz-seeds": FuzzSeeds, "inits": Inits,
 		"machine": Machine, "metrics": Metrics, "names": Names, "package-docs": PackageDocs, "reasons": Reasons,
-		"sizes": Sizes, "sleeps": Sleeps,
+		"sizes": Sizes, "sleeps": Sleeps, "spellings": Spellings,
 	}
 }
 
