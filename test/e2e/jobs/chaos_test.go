@@ -4,6 +4,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -170,12 +171,41 @@ func forge(t *testing.T, h *house.House) *forgeries {
 			case err == nil: // the webhook wrote over it: it is bob's
 				f.answered.Add(1)
 				_ = bob.CoreV1().Pods(house.Managed).Delete(ctx, made.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
-			case says(err, "lanyard-") || says(err, "lanyard.dev"):
+			case answered(err):
 				f.answered.Add(1)
 			}
 		}
 	})
 	return f
+}
+
+// answered says whether an error is a refusal of ours, by the webhook or by a policy. That the webhook could not be called bears its
+// name too, and is nobody's answer.
+func answered(err error) bool {
+	return says(err, "ValidatingAdmissionPolicy 'lanyard-") || says(err, `.lanyard.dev" denied the request`)
+}
+
+// TestADeadWebhookHasNotAnswered holds what the forgeries count as an answer to what the API server says in either case.
+func TestADeadWebhookHasNotAnswered(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		said string
+		want bool
+	}{
+		"the webhook is dead": {`Internal error occurred: failed calling webhook "job.mutate.lanyard.dev": failed to call webhook: ` +
+			`Post "https://lanyard-webhook.nvsentinel.svc:443/mutate?timeout=3s": dial tcp 10.202.0.7:443: connect: connection refused`, false},
+		"the webhook is paused": {`Internal error occurred: failed calling webhook "job.mutate.lanyard.dev": failed to call webhook: ` +
+			`Post "https://lanyard-webhook.nvsentinel.svc:443/mutate?timeout=3s": context deadline exceeded`, false},
+		"the API server is away": {`Post "https://10.200.0.10:6443/api/v1/namespaces/team-a/pods": dial tcp 10.200.0.10:6443: connect: connection refused`, false},
+		"the webhook refuses":    {`admission webhook "job.mutate.lanyard.dev" denied the request: metadata.annotations: may not be set`, true},
+		"a policy refuses": {`pods "forged-1" is forbidden: ValidatingAdmissionPolicy 'lanyard-creator-stamp' with binding ` +
+			`'lanyard-creator-stamp' denied request: the stamp is another's`, true},
+		"somebody else's webhook refuses": {`admission webhook "honest.mesh.example.com" denied the request: no`, false},
+	} {
+		if got := answered(errors.New(tc.said)); got != tc.want {
+			t.Errorf("%s: answered is %t, want %t", name, got, tc.want)
+		}
+	}
 }
 
 // stop ends the attempts, and wants none to have succeeded and some to have been answered.
