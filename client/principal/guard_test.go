@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/go-cmp/cmp"
@@ -180,15 +182,27 @@ func TestWhatIsAnsweredWithoutAGoodToken(t *testing.T) {
 
 func TestWithoutKeysTheAnswerIsNoVerdict(t *testing.T) {
 	t.Parallel()
-	k := newSigner(t, "k", jose.ES256)
-	p := publishes(t, k)
-	p.fail(true)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	r.Header.Set("Authorization", "Bearer "+k.token(t, nil))
-	w := httptest.NewRecorder()
-	p.guard(t).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let pass") })).ServeHTTP(w, r)
-	if w.Code != 503 || w.Header().Get("Retry-After") == "" {
-		t.Errorf("%d, %v", w.Code, w.Header())
+	k, next := newSigner(t, "k", jose.ES256), newSigner(t, "next", jose.ES256)
+	for name, fresh := range map[string]bool{"no keys": false, "fresh keys, and none of this id": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := publishes(t, k)
+				g := p.guard(t)
+				if fresh {
+					refuse(t, g, "before", k.token(t, nil), "")
+					pass(30 * time.Second)
+				}
+				p.fail(true)
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+				r.Header.Set("Authorization", "Bearer "+next.token(t, nil))
+				w := httptest.NewRecorder()
+				g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let pass") })).ServeHTTP(w, r)
+				if w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("WWW-Authenticate") != "" {
+					t.Errorf("%d, %v", w.Code, w.Header())
+				}
+			})
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,14 +29,15 @@ const (
 	mostAge      = time.Hour
 	grace        = 10 * time.Minute // how much longer they count while the exchange cannot be asked
 	cooldown     = 30 * time.Second // between two questions that an unknown key id causes
-	failurePause = 5 * time.Second
+	failurePause = 5 * time.Second  // after a question that was not answered, as Retry-After says
 	fetchTimeout = 5 * time.Second
 	setAtMost    = 256 << 10
 	keyIDAtMost  = 128
 	leastRSA     = 2048
+	absentAtMost = 64 // ids that are remembered as looked for
 )
 
-// errNoKeys says that nothing can be verified now.
+// errNoKeys says that there is no verdict now: no keys are to be had, or whether this one exists cannot be found out.
 var errNoKeys = errors.New("the exchange's public keys are not to be had")
 
 // algorithms are those that the exchange signs with. No symmetric one is among them: a public key must never serve as a secret.
@@ -61,6 +63,8 @@ type keySet struct {
 	fresh  time.Time // until then they are as good as new
 	next   time.Time // no question before, but for those that are due
 	unseen time.Time // no question for an unknown id before
+	failed bool      // the last question was not answered
+	absent []string  // ids that were asked for and are not published, the oldest first
 }
 
 func newKeySet(url string, via http.RoundTripper) *keySet {
@@ -70,7 +74,8 @@ func newKeySet(url string, via http.RoundTripper) *keySet {
 }
 
 // key finds a key. The exchange is asked when the keys have grown old, and once for an id that nobody knows; then it is left alone for a
-// while, whatever ids come.
+// while, whatever ids come. While it does not answer, an id that nobody knows may be the next key's, so there is no verdict on it, unless
+// it was asked for before: that counts as long as the keys do which were answered.
 func (s *keySet) key(ctx context.Context, id string) (publicKey, bool, error) {
 	k, known, due := s.look(id)
 	if due {
@@ -81,7 +86,7 @@ func (s *keySet) key(ctx context.Context, id string) (publicKey, bool, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.keys == nil || !time.Now().Before(s.fresh.Add(grace)) {
+	if s.keys == nil || !time.Now().Before(s.fresh.Add(grace)) || !known && s.failed && !slices.Contains(s.absent, id) {
 		return publicKey{}, false, errNoKeys
 	}
 	return k, known, nil
@@ -115,12 +120,15 @@ func (s *keySet) ask(ctx context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.unseen = now.Add(cooldown)
-	if err != nil {
-		s.next = now.Add(failurePause) // what is kept counts a little longer; see grace
+	if s.failed = err != nil; s.failed {
+		s.next, s.unseen = now.Add(failurePause), now.Add(failurePause) // what is kept counts a little longer; see grace
 		return nil
 	}
-	s.keys, s.fresh, s.next = keys, now.Add(age), time.Time{}
+	s.keys, s.fresh, s.next, s.unseen = keys, now.Add(age), time.Time{}, now.Add(cooldown)
+	if _, known := keys[id]; !known && !slices.Contains(s.absent, id) {
+		s.absent = append(s.absent, id)
+		s.absent = s.absent[max(len(s.absent)-absentAtMost, 0):]
+	}
 	return nil
 }
 

@@ -79,6 +79,62 @@ func TestJ5AnUnknownKeyIsAskedForOnce(t *testing.T) {
 	})
 }
 
+// TestAnOutageIsNoVerdictOnAnUnknownKey: with fresh keys at hand an id that is not among them may be the key that the exchange has just
+// begun to sign with. Whoever could not ask must not call its token refused.
+func TestAnOutageIsNoVerdictOnAnUnknownKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, next, stranger := newSigner(t, "k", jose.ES256), newSigner(t, "next", jose.ES256), newSigner(t, "stranger", jose.ES256)
+		p := publishes(t, k)
+		g := p.guard(t)
+		refuse(t, g, "first", k.token(t, nil), "")
+		pass(30 * time.Second)
+		refuse(t, g, "asked for and not published", stranger.token(t, nil), principal.UnknownKey)
+		pass(30 * time.Second)
+		p.set(t, k, next)
+		p.fail(true)
+		for i := range 100 {
+			refuse(t, g, "the next key in the outage", next.token(t, nil), principal.Unavailable)
+			refuse(t, g, "a random key in the outage", newSigner(t, fmt.Sprint(i), jose.EdDSA).token(t, nil), principal.Unavailable)
+		}
+		if n := p.count(); n != 3 {
+			t.Errorf("asked %d times, want once for all that came in the outage", n)
+		}
+		refuse(t, g, "the known key meanwhile", k.token(t, nil), "")
+		refuse(t, g, "what was asked for before stays refused", stranger.token(t, nil), principal.UnknownKey)
+		pass(5*time.Second - time.Millisecond)
+		refuse(t, g, "to the end of the pause", next.token(t, nil), principal.Unavailable)
+		p.fail(false)
+		pass(time.Millisecond)
+		refuse(t, g, "after as long as Retry-After says", next.token(t, nil), "")
+		refuse(t, g, "a random key after the outage", newSigner(t, "x", jose.EdDSA).token(t, nil), principal.UnknownKey)
+	})
+}
+
+// TestWhatWasAskedForIsForgottenInTheEnd: ids are anybody's text, so not all of them are kept.
+func TestWhatWasAskedForIsForgottenInTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newSigner(t, "k", jose.ES256)
+		p := publishes(t, k)
+		g := p.guard(t)
+		random := make([]string, 65)
+		for i := range random {
+			random[i] = newSigner(t, fmt.Sprint(i), jose.EdDSA).token(t, map[string]string{"exp": "1e10"})
+			refuse(t, g, "a random key", random[i], principal.UnknownKey)
+			refuse(t, g, "the same again", random[i], principal.UnknownKey)
+			pass(30 * time.Second)
+		}
+		p.fail(true)
+		refuse(t, g, "the first of them", random[0], principal.Unavailable)
+		for _, token := range random[1:] {
+			refuse(t, g, "a later one", token, principal.UnknownKey)
+		}
+		pass(15 * time.Minute)
+		refuse(t, g, "the last of them when the keys count no more", random[64], principal.Unavailable)
+	})
+}
+
 func TestARemovedKeyCountsNoMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 	BadHeader    Reason = "header"      // the header holds more or less than alg, kid and typ
 	BadAlgorithm Reason = "algorithm"   // an algorithm that is not allowed, or not the key's
 	BadType      Reason = "type"        // another kind of JWT
-	Unavailable  Reason = "unavailable" // the exchange's keys are not to be had; no verdict on the token
+	Unavailable  Reason = "unavailable" // the exchange's keys are not to be had, or whether it has this one; no verdict on the token
 	UnknownKey   Reason = "unknown_key" // no published key has this id
 	BadSignature Reason = "signature"   // the signature is not the key's
 	BadClaims    Reason = "claims"      // claims that are missing, doubled or of the wrong shape

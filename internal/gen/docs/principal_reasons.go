@@ -20,7 +20,7 @@ func principalAdvice() map[principal.Reason]string {
 		principal.BadHeader:    forged,
 		principal.BadAlgorithm: "If `keys.algorithm` was changed, allow the new one. " + forged,
 		principal.BadType:      "Send the access token, not the subject token in the file that `NMP_WORKLOAD_IDENTITY_TOKEN_FILE` names.",
-		principal.Unavailable:  "The caller gets 503. Look at the way to the exchange's `/apis/auth/jwks`.",
+		principal.Unavailable:  "The caller gets 503. The keys, or the one that the token names, cannot be fetched: look at the way to the exchange's `/apis/auth/jwks`.",
 		principal.UnknownKey:   "Nothing, within five minutes of `exchange rotate-keys --now`. Else look whether the service asks another exchange than the token is from.",
 		principal.BadSignature: forged,
 		principal.BadClaims:    forged,
