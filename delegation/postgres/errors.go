@@ -12,6 +12,9 @@ import (
 
 // kind finds the sentinel of an error of the driver by its SQLSTATE (PostgreSQL's documentation, appendix A).
 func kind(err error) error {
+	if errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection) {
+		return delegation.ErrReadOnly
+	}
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
+	"reflect"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -138,7 +138,8 @@ func connect(o Options) (*sql.DB, error) {
 }
 
 // safeConfig reads a connection string, and refuses one that any of its servers could be reached by without proving who it is.
-// pgx turns sslmode into TLS settings, and "prefer" into several ways, the one without TLS among them: all are looked at.
+// pgx turns sslmode into TLS settings, and "prefer" into several ways, the one without TLS among them: all are looked at. Only a host
+// that is a path is a Unix socket to pgx; "@name", which libpq takes for one, it dials like any other.
 func safeConfig(conn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(conn)
 	if err != nil {
@@ -146,17 +147,38 @@ func safeConfig(conn string) (*pgx.ConnConfig, error) {
 	}
 	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
 	for _, w := range ways {
-		socket := strings.HasPrefix(w.Host, "/") || strings.HasPrefix(w.Host, "@")
+		network, _ := pgconn.NetworkAddress(w.Host, w.Port)
 		proven := w.TLSConfig != nil && !w.TLSConfig.InsecureSkipVerify && w.TLSConfig.ServerName != ""
-		if !socket && !proven {
+		if network != "unix" && !proven {
 			return nil, fmt.Errorf("%w: set sslmode=verify-full (and sslrootcert), or use a Unix socket", delegation.ErrUnsafe)
 		}
+	}
+	if err := currentOnly(&config.Config); err != nil {
+		return nil, err
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 5 * time.Second
 	}
 	config.RuntimeParams["application_name"] = "lanyard-exchange"
 	return config, nil
+}
+
+// currentOnly has every connection asked, when it is made, whether its server takes writes. One that does not is a standby, which may lag
+// behind: it would show a row as it was before it was revoked, and a connection to it would outlive the outage that led there. pgx asks
+// nothing by itself. A connection string that asks for standbys is refused.
+func currentOnly(config *pgconn.Config) error {
+	if config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	for _, standby := range []pgconn.ValidateConnectFunc{
+		pgconn.ValidateConnectTargetSessionAttrsReadOnly, pgconn.ValidateConnectTargetSessionAttrsStandby,
+		pgconn.ValidateConnectTargetSessionAttrsPreferStandby,
+	} {
+		if reflect.ValueOf(config.ValidateConnect).Pointer() == reflect.ValueOf(standby).Pointer() { // the words themselves are nowhere in the config
+			return fmt.Errorf("%w: a standby may not know of a revocation yet; take target_session_attrs away, or set it to read-write", delegation.ErrUnsafe)
+		}
+	}
+	return nil
 }
 
 // writable takes the write lock once, so that a replica or a missing right shows at the start.

@@ -126,7 +126,7 @@ func TestADatabaseThatCannotServeIsRefused(t *testing.T) {
 		"never migrated":        {[]string{`DROP TABLE schema_version`}, delegation.ErrSchemaOlder, "exchange migrate"},
 		"older":                 {[]string{`DELETE FROM schema_version WHERE version_id > 0`}, delegation.ErrSchemaOlder, "version 0"},
 		"newer":                 {[]string{`INSERT INTO schema_version (version_id, is_applied) VALUES (99, true)`}, delegation.ErrSchemaNewer, "version 99"},
-		"read-only":             {[]string{`ALTER DATABASE %s SET default_transaction_read_only = on`}, delegation.ErrReadOnly, "25006"},
+		"read-only":             {[]string{`ALTER DATABASE %s SET default_transaction_read_only = on`}, delegation.ErrReadOnly, "read only"},
 		"without the right":     {[]string{`REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC`, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader`}, delegation.ErrReadOnly, "42501"},
 		"without its own table": {[]string{`DROP TABLE guard`}, delegation.ErrCorrupt, "42P01"},
 		"taking no connections": {[]string{`ALTER DATABASE %s CONNECTION LIMIT 0`}, delegation.ErrUnavailable, "unavailable"},

@@ -41,6 +41,8 @@ func TestOnlyAProvenServerIsTrusted(t *testing.T) {
 		"host=/run/postgresql,db.example user=u password=hunter2 sslmode=prefer": false,
 		"postgres://u:hunter2@db.example:hunter2/l":                              false,
 		"password=hunter2 'hunter2":                                              false,
+		"host=@lanyard user=u password=hunter2 sslmode=disable":                  false, // a TCP host to pgx
+		"host=@lanyard user=u password=hunter2":                                  false,
 	} {
 		s, err := postgres.Open(canceled(t), postgres.Options{Conn: conn})
 		if err == nil {

@@ -58,7 +58,7 @@ func TestADatabaseThatCannotServe(t *testing.T) {
 		"empty":     {false, nil, []string{"open the database", "run `exchange migrate`"}},
 		"older":     {true, []string{`DELETE FROM schema_version WHERE version_id > 0`}, []string{"older", "run `exchange migrate`"}},
 		"newer":     {true, []string{`INSERT INTO schema_version (version_id, is_applied) VALUES (99, true)`}, []string{"newer"}},
-		"read-only": {true, []string{`ALTER DATABASE %s SET default_transaction_read_only = on`}, []string{"read-only"}},
+		"read-only": {true, []string{`ALTER DATABASE %s SET default_transaction_read_only = on`}, []string{"takes no writes", "read only"}},
 		"damaged":   {true, []string{`DROP TABLE guard`}, []string{"open the database"}},
 	} {
 		t.Run(name, func(t *testing.T) {
