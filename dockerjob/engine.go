@@ -205,9 +205,11 @@ func (e *Engine) inspect(ctx context.Context, id string) (standing, error) {
 
 // labelled is a container or a volume that bears our labels, which proves nothing.
 type labelled struct {
-	id   string // a volume's is its name
-	row  string
-	runs bool
+	id    string // a volume's is its name
+	row   string
+	image string // as the label says; for people
+	runs  bool
+	ended bool // it has run, and does no more: it is not started again
 }
 
 // ours says whether what bears our labels has the name, too, that we would have given it. Images made of a job's container inherit the
@@ -232,7 +234,11 @@ func (e *Engine) containers(ctx context.Context, instance string) ([]labelled, e
 		if !ours(c.Labels[labelRow], c.Names, func(id string) []string { return []string{"/" + workerName(id), "/" + writerName(id)} }) {
 			continue
 		}
-		all = append(all, labelled{id: c.ID, row: c.Labels[labelRow], runs: c.State == container.StateRunning || c.State == container.StatePaused})
+		all = append(all, labelled{
+			id: c.ID, row: c.Labels[labelRow], image: c.Labels[labelImage],
+			runs:  c.State == container.StateRunning || c.State == container.StatePaused,
+			ended: c.State == container.StateExited || c.State == container.StateDead,
+		})
 	}
 	return all, nil
 }

@@ -21,7 +21,8 @@ func (b *Backend) Reconciled() error {
 	if life == nil {
 		return errors.New("it does not run")
 	}
-	return b.reconcile(life, life)
+	partly, err := b.reconcile(life, life)
+	return errors.Join(partly, err)
 }
 
 // Stopping says whether a job was told to stop.

@@ -28,6 +28,7 @@ const (
 	comparedOK     = "ok"
 	comparedEngine = "engine"
 	comparedStore  = "store"
+	comparedPartly = "partly" // the Engine says nothing about some container
 )
 
 // What is cleaned up that nobody had cleaned up in its time.
@@ -45,6 +46,7 @@ type Metrics struct {
 	ended       *prometheus.CounterVec
 	compared    *prometheus.CounterVec
 	left        *prometheus.CounterVec
+	unknown     prometheus.Counter
 	engine      prometheus.Gauge
 }
 
@@ -61,9 +63,11 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Help: "Comparisons of the Engine's containers with the rows, by what kept them from being finished."}, []string{"outcome"}),
 		left: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lanyard_dockerjob_leftovers_total",
 			Help: "What such a comparison had to revoke or remove."}, []string{"kind"}),
+		unknown: prometheus.NewCounter(prometheus.CounterOpts{Name: "lanyard_dockerjob_rows_unknown_total",
+			Help: "Rows that such a comparison left as they were, since the Engine or the database did not answer about this one."}),
 		engine: prometheus.NewGauge(prometheus.GaugeOpts{Name: "lanyard_dockerjob_engine_up", Help: "1 while the Docker Engine answers, else 0."}),
 	}
-	for _, c := range []prometheus.Collector{m.submissions, m.started, m.running, m.ended, m.compared, m.left, m.engine} {
+	for _, c := range []prometheus.Collector{m.submissions, m.started, m.running, m.ended, m.compared, m.left, m.unknown, m.engine} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -77,7 +81,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	for _, end := range Ends() {
 		m.ended.WithLabelValues(end)
 	}
-	for _, o := range []string{comparedOK, comparedEngine, comparedStore} {
+	for _, o := range []string{comparedOK, comparedEngine, comparedStore, comparedPartly} {
 		m.compared.WithLabelValues(o)
 	}
 	for _, k := range []string{leftRow, leftContainer, leftVolume} {

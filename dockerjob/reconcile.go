@@ -18,29 +18,37 @@ import (
 //	job of ours whose row was revoked               container removed
 //	container or volume with our label, no live row removed
 //	submission without a row                        closed
-func (b *Backend) reconcile(ctx, life context.Context) error {
+//	anything else about a single row                left as it is until the next time
+//
+// An error means that nothing could be compared: the Engine or the database gives no list. What goes wrong with a single row is in partly,
+// and keeps nobody else's job from starting.
+func (b *Backend) reconcile(ctx, life context.Context) (partly, err error) {
 	listing, cancel := b.limited(ctx)
 	defer cancel()
 	containers, err := b.engine.containers(listing, b.s.Instance)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	volumes, err := b.engine.volumes(listing, b.s.Instance)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := b.rows(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	runs := make(map[string]bool, len(containers))
+	listed := make(map[string]labelled, len(containers))
 	for _, c := range containers {
-		runs[c.id] = c.runs
+		listed[c.id] = c
 	}
 	live := make(map[string]string, len(rows)) // the container of each row
 	var errs []error
 	for _, r := range rows {
-		alive, err := b.judge(ctx, life, r, runs)
+		alive, err := b.judge(ctx, life, r, listed[r.Bound.Value])
+		if err != nil && ctx.Err() == nil {
+			b.metrics.unknown.Inc()
+			b.log.Error(err, "a row is left as it is; looking again later", "id", shortID(r.Name))
+		}
 		errs = append(errs, err)
 		if alive || err != nil {
 			live[r.Name] = r.Bound.Value
@@ -49,7 +57,7 @@ func (b *Backend) reconcile(ctx, life context.Context) error {
 	errs = append(errs, b.dropRevoked(ctx, life, live), b.closeBare(ctx, live))
 	b.sweep(ctx, containers, volumes, live)
 	b.prune()
-	return errors.Join(errs...)
+	return errors.Join(errs...), ctx.Err()
 }
 
 // rows reads all rows of containers that are not revoked.
@@ -72,7 +80,7 @@ func (b *Backend) rows(ctx context.Context) ([]delegation.Row, error) {
 }
 
 // judge decides about one row: whether it is alive. An error means that nobody knows, and so that nothing is done to it.
-func (b *Backend) judge(ctx, life context.Context, r delegation.Row, runs map[string]bool) (alive bool, err error) {
+func (b *Backend) judge(ctx, life context.Context, r delegation.Row, listed labelled) (alive bool, err error) {
 	t := b.taskOf(r.Name)
 	if t != nil {
 		switch v := t.view(); {
@@ -89,14 +97,12 @@ func (b *Backend) judge(ctx, life context.Context, r delegation.Row, runs map[st
 		b.log.Info("revoking the row of a submission that was not finished", "id", shortID(r.Name))
 		return false, b.revoke(ctx, r.Name, delegation.StartFailed)
 	}
-	s := standing{runs: runs[r.Bound.Value]}
-	if t == nil || !s.runs {
+	s := standing{runs: listed.runs, image: listed.image}
+	var unseen error
+	if !listed.runs {
 		// The list was made before the row was read; what it does not show is looked at by itself.
-		inspecting, cancel := b.limited(ctx)
-		defer cancel()
-		s, err = b.engine.inspect(inspecting, r.Bound.Value)
-		if err != nil && !errors.Is(err, errGone) {
-			return true, err
+		if s, unseen = b.seen(ctx, r.Bound.Value); unseen != nil {
+			s.image = listed.image
 		}
 	}
 	if t == nil {
@@ -104,11 +110,43 @@ func (b *Backend) judge(ctx, life context.Context, r delegation.Row, runs map[st
 			return false, err
 		}
 	}
-	if !s.runs {
+	switch {
+	case unseen != nil:
+		return b.doubt(life, t, listed, unseen)
+	case !s.runs:
 		b.work.Go(func() { b.check(life, t) })
 		return false, nil
+	default:
+		t.doubt(false)
+		return true, b.renew(ctx, r)
 	}
-	return true, b.renew(ctx, r)
+}
+
+// lookTimeout is how long one row's container is looked at: an Engine may keep silent about a single one, and the others wait meanwhile.
+const lookTimeout = 10 * time.Second
+
+// seen is how a container stands; one that is gone does not run.
+func (b *Backend) seen(ctx context.Context, id string) (standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(lookTimeout, b.s.Timeout))
+	defer cancel()
+	s, err := b.engine.inspect(ctx, id)
+	if errors.Is(err, errGone) {
+		return standing{}, nil
+	}
+	return s, err
+}
+
+// doubt decides about a job whose container the Engine does not list as running and says nothing else about. An error is not the end of a
+// job, so that its row stays; but it is not renewed, and counts for what is left of its time at most. Where the list says twice in a
+// row that the container has ended, that is believed: it is not started again, only its exit code is not to be had, and a proof must
+// not outlive its container because somebody broke its inspection.
+func (b *Backend) doubt(life context.Context, t *task, listed labelled, unseen error) (alive bool, err error) {
+	if again := t.doubt(listed.ended); !again {
+		return true, unseen
+	}
+	b.log.Error(unseen, "a container has ended, by the list alone: its exit code is not known", "id", t.id)
+	b.work.Go(func() { b.finish(life, t, EndExited, nil) })
+	return false, nil
 }
 
 // adopt takes a job over that an earlier process began, or revokes its row if there is nobody that it belongs to: t is nil then.
@@ -151,6 +189,7 @@ func (b *Backend) renew(ctx context.Context, r delegation.Row) error {
 
 // dropRevoked ends jobs whose row somebody has revoked: an admin, or everything that its submitter has.
 func (b *Backend) dropRevoked(ctx, life context.Context, live map[string]string) error {
+	var errs []error
 	for _, t := range b.running() {
 		if _, ok := live[t.row]; ok {
 			continue
@@ -158,7 +197,8 @@ func (b *Backend) dropRevoked(ctx, life context.Context, live map[string]string)
 		got, err := b.store.Get(ctx, t.row)
 		switch {
 		case err != nil && !errors.Is(err, delegation.ErrNotFound):
-			return storeFault(err)
+			errs = append(errs, storeFault(err))
+			continue
 		case err == nil && got.Row.State != delegation.Revoked && got.Submission.Live():
 			continue // it has just begun
 		}
@@ -172,7 +212,7 @@ func (b *Backend) dropRevoked(ctx, life context.Context, live map[string]string)
 			b.finish(life, t, EndRevoked, nil)
 		})
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // closeBare closes submissions that never got a row, since whoever made them died in between.

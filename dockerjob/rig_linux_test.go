@@ -89,6 +89,7 @@ type rig struct {
 	memory   *delegationtest.Memory // in place of the database, if set
 	wrap     func(delegation.Store) delegation.Store
 	reached  func(context.Context) error
+	host     string // where the backend finds the Engine, if not at its own socket
 	stop     func()
 }
 
@@ -190,7 +191,10 @@ func (r *rig) open() {
 	if r.wrap != nil {
 		store = r.wrap(store)
 	}
-	engine, err := dockerjob.NewEngine(r.engine.Host())
+	if r.host == "" {
+		r.host = r.engine.Host()
+	}
+	engine, err := dockerjob.NewEngine(r.host)
 	if err != nil {
 		r.t.Fatal(err)
 	}

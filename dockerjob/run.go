@@ -91,12 +91,13 @@ func (b *Backend) follow(ctx, life context.Context, collected *time.Time) error 
 	}
 }
 
-// compare is Reconcile, counted; from the first time on that it succeeds the backend takes jobs.
+// compare is reconcile, counted; from the first time on that there was something to compare the backend takes jobs, whatever a single row
+// is like.
 func (b *Backend) compare(ctx, life context.Context) error {
-	err := b.reconcile(ctx, life)
+	partly, err := b.reconcile(ctx, life)
 	switch {
 	case err == nil:
-		b.metrics.compared.WithLabelValues(comparedOK).Inc()
+		b.metrics.compared.WithLabelValues(comparison(partly)).Inc()
 		b.metrics.engine.Set(1)
 		b.mu.Lock()
 		if !b.closing {
@@ -110,6 +111,18 @@ func (b *Backend) compare(ctx, life context.Context) error {
 		b.metrics.compared.WithLabelValues(comparedEngine).Inc()
 	}
 	return err
+}
+
+// comparison is what one came to that was not kept from being made.
+func comparison(partly error) string {
+	switch {
+	case partly == nil:
+		return comparedOK
+	case errors.Is(partly, ErrStore):
+		return comparedStore
+	default:
+		return comparedPartly
+	}
 }
 
 // unready notes why no jobs are taken.

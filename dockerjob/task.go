@@ -28,6 +28,7 @@ type task struct {
 	ending    bool // somebody sees to its end
 	stopping  bool // its submitter stopped it
 	revoked   bool // its row was revoked, and its container goes for that reason
+	doubted   bool // the last comparison found its container ended by the list, and could not look at it
 	ended     time.Time
 	exitCode  *int
 	end       string
@@ -98,6 +99,15 @@ func (t *task) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.revoked = true
+}
+
+// doubt notes whether its container is listed as ended, and says whether it was so the last time too.
+func (t *task) doubt(ended bool) (again bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again = ended && t.doubted
+	t.doubted = ended
+	return again
 }
 
 // reason is how it ended, since somebody wanted it to.

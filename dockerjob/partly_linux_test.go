@@ -1,0 +1,130 @@
+package dockerjob_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/dockerjob"
+)
+
+// broken stands before the rig's Engine and answers an error when certain containers are inspected, as an Engine does whose container's
+// state on the disk is damaged. What it returns breaks the inspection of those, in place of whatever was broken before.
+func (r *rig) broken() (these func(containers ...string)) {
+	r.t.Helper()
+	var broken atomic.Value
+	broken.Store([]string(nil))
+	through := &httputil.ReverseProxy{
+		Director:      func(q *http.Request) { q.URL.Scheme, q.URL.Host = "http", "engine" },
+		FlushInterval: -1,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", strings.TrimPrefix(r.engine.Host(), "unix://"))
+		}},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		for _, id := range broken.Load().([]string) {
+			if strings.HasSuffix(q.URL.Path, "/containers/"+id+"/json") {
+				w.WriteHeader(http.StatusInternalServerError)
+				_, _ = io.WriteString(w, `{"message":"its state cannot be read"}`)
+				return
+			}
+		}
+		through.ServeHTTP(w, q)
+	}))
+	r.t.Cleanup(front.Close)
+	r.t.Cleanup(func() { r.end() }) // before it: streams of events are open
+	r.host = "tcp://" + front.Listener.Addr().String()
+	return func(containers ...string) { broken.Store(containers) }
+}
+
+// boundTo is the id of a job's container.
+func (r *rig) boundTo(j dockerjob.Job) string {
+	r.t.Helper()
+	got, err := r.docker.ContainerInspect(r.t.Context(), r.containerOf(j), client.ContainerInspectOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return got.Container.ID
+}
+
+// TestOneContainerThatCannotBeInspected: the Engine answers an error for some containers, and lists the others as ever. Jobs are taken all
+// the same. What the list shows as running runs; what it shows as ended has ended, at the second look; of what it does not show nobody
+// knows, and so that row stays, is not renewed, and its job is its submitter's still.
+func TestOneContainerThatCannotBeInspected(t *testing.T) {
+	t.Parallel()
+	now := newClock()
+	r := prepare(t, sharedEngine(t), func(s *dockerjob.Settings) { s.Resync = time.Hour })
+	r.clock = now.now
+	breaks := r.broken()
+	r.start()
+	runs, ended, hidden := r.submit(spec("runs", "wait")), r.submit(spec("ended", "wait")), r.submit(spec("hidden", "wait"))
+	proofs := map[string]string{"runs": r.proof(runs), "ended": r.proof(ended), "hidden": r.proof(hidden)}
+	ids := []string{r.boundTo(runs), r.boundTo(ended), r.boundTo(hidden)}
+	r.end()
+	if _, err := r.docker.ContainerKill(t.Context(), r.containerOf(ended), client.ContainerKillOptions{Signal: "KILL"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.docker.ContainerRename(t.Context(), ids[2], client.ContainerRenameOptions{NewName: "renamed-" + r.settings.Instance}); err != nil {
+		t.Fatal(err)
+	}
+	breaks(ids...)
+	now.add(13 * time.Hour) // rows are renewed after twelve
+	r.start()
+	if got := r.said(spec("next", "say", "hello")); got != "hello\n" {
+		t.Errorf("the next job said %q", got)
+	}
+	for _, j := range []dockerjob.Job{runs, ended, hidden} {
+		if got, err := r.Job(t.Context(), alice, j.ID); err != nil || got.State != dockerjob.Running {
+			t.Errorf("job %s is %+v, %v", j.Job, got, err)
+		}
+		if got := r.exchange(proofs[j.Job]); !strings.HasPrefix(got, alice) {
+			t.Errorf("the proof of %s gives %q", j.Job, got)
+		}
+	}
+	if err := r.Reconciled(); err == nil || !strings.Contains(err.Error(), "its state cannot be read") {
+		t.Errorf("compared with %v", err)
+	}
+	if got, err := r.Wait(t.Context(), alice, ended.ID); err != nil || got.ExitCode != nil || got.End != dockerjob.EndExited {
+		t.Errorf("what the list says has ended is %+v, %v", got, err)
+	}
+	if got := r.exchange(proofs["ended"]); got != "row_revoked" {
+		t.Errorf("after its end the proof gives %q", got)
+	}
+	rows, err := r.store.Rows(t.Context(), delegation.RowQuery{State: delegation.Active})
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("rows %+v, %v", rows, err)
+	}
+	for _, row := range rows {
+		if renewed := row.ExpiresAt.Sub(now.now()) > 12*time.Hour; renewed != (row.Bound.Value == ids[0]) {
+			t.Errorf("the row of %s is renewed: %v", row.Bound.Value, renewed)
+		}
+	}
+	if got, partly := r.metric("lanyard_dockerjob_rows_unknown_total", ""), r.metric("lanyard_dockerjob_reconciles_total", "partly"); got != 3 || partly != 1 {
+		t.Errorf("%v rows are counted as unknown, %v comparisons as partly made", got, partly)
+	}
+	// Once it can be looked at again it is as any other.
+	breaks()
+	if _, err := r.docker.ContainerRename(t.Context(), ids[2], client.ContainerRenameOptions{NewName: r.containerOf(hidden)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reconciled(); err != nil {
+		t.Error(err)
+	}
+	for _, j := range []dockerjob.Job{runs, hidden} {
+		if _, err := r.Stop(t.Context(), alice, j.ID, 0); err != nil {
+			t.Errorf("stop %s: %v", j.Job, err)
+		}
+	}
+	r.nothingLeft()
+}
