@@ -8,7 +8,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
-	"github.com/lanyard-k8s/lanyard/policy"
+	"github.com/lanyard-k8s/lanyard/exchange/settings"
 )
 
 // envPodName is this replica's name in the lease; the host's name where it is not set.
@@ -37,7 +37,7 @@ func (p *parts) judgePods(context.Context) error {
 	}
 	if r.CAConfigMap != "" {
 		o.CA = &reconcile.CA{
-			ConfigMap: r.CAConfigMap, Namespaces: listed(r.Policies), Read: func() ([]byte, error) { return os.ReadFile(r.CAFile) },
+			ConfigMap: r.CAConfigMap, Namespaces: told(r), Read: func() ([]byte, error) { return os.ReadFile(r.CAFile) },
 		}
 	}
 	judge, err := reconcile.New(o)
@@ -48,14 +48,15 @@ func (p *parts) judgePods(context.Context) error {
 	return nil
 }
 
-// listed are the namespaces of the accounts on the list of publishers, whose pods get the certificate mounted beside the token.
-func listed(p policy.Settings) (namespaces []string) {
-	if p.PublisherAudience == "" {
-		return nil
-	}
-	for _, publisher := range p.Publishers {
-		if account, err := wire.ParseAccount(publisher); err == nil {
-			namespaces = append(namespaces, account.Namespace)
+// told are the namespaces that get the certificate without a label: those of the accounts on the list of publishers, whose pods get it
+// mounted beside the token, and those that the configuration names.
+func told(r settings.Reconcile) []string {
+	namespaces := slices.Clone(r.CANamespaces)
+	if r.Policies.PublisherAudience != "" {
+		for _, publisher := range r.Policies.Publishers {
+			if account, err := wire.ParseAccount(publisher); err == nil {
+				namespaces = append(namespaces, account.Namespace)
+			}
 		}
 	}
 	slices.Sort(namespaces)

@@ -24,14 +24,14 @@ func (r *Reconciler) keepCA(ctx context.Context) {
 		return
 	}
 	done := map[string]bool{}
-	for _, selector := range r.options.CA.selectors() {
-		spaces, err := r.reads.spaces(ctx, selector)
+	for _, some := range r.options.CA.selections() {
+		spaces, err := r.reads.spaces(ctx, some.selector)
 		if err != nil {
 			r.failed(err, "keeping the certificate in namespaces")
 			return
 		}
 		for _, space := range spaces {
-			if done[space.Name] || space.DeletionTimestamp != nil || r.guard.excluded[space.Name] {
+			if done[space.Name] || space.DeletionTimestamp != nil || (r.guard.excluded[space.Name] && !some.named) {
 				continue
 			}
 			done[space.Name] = true
@@ -50,11 +50,17 @@ func (r *Reconciler) keepCA(ctx context.Context) {
 	}
 }
 
-// selectors pick the namespaces whose pods need the certificate. A listed one that is not there is picked when it is.
-func (c *CA) selectors() []string {
-	all := []string{wire.LabelJobs + "=" + wire.JobsManaged, wire.LabelPublishers + "=" + wire.PublishersEnabled}
+// selection picks namespaces; named ones are meant even where labels count for nothing.
+type selection struct {
+	selector string
+	named    bool
+}
+
+// selections pick the namespaces whose pods need the certificate. A listed one that is not there is picked when it is.
+func (c *CA) selections() []selection {
+	all := []selection{{selector: wire.LabelJobs + "=" + wire.JobsManaged}, {selector: wire.LabelPublishers + "=" + wire.PublishersEnabled}}
 	if len(c.Namespaces) > 0 {
-		all = append(all, corev1.LabelMetadataName+" in ("+strings.Join(c.Namespaces, ",")+")")
+		all = append(all, selection{selector: corev1.LabelMetadataName + " in (" + strings.Join(c.Namespaces, ",") + ")", named: true})
 	}
 	return all
 }

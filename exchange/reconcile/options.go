@@ -30,7 +30,8 @@ type Lease struct {
 // CA says which certificate is kept in which ConfigMap of every managed and every publisher-enabled namespace.
 type CA struct {
 	ConfigMap string
-	// Namespaces need it without a label: those of the accounts that are on the list of publishers.
+	// Namespaces need it without a label, and although nothing in them is managed: those of the accounts that are on the list of
+	// publishers, and our own where a connector calls the other.
 	Namespaces []string
 	// Read gives the certificate in PEM; it is asked before every round.
 	Read func() ([]byte, error)

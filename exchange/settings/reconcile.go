@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -23,6 +24,7 @@ func reconciling(sec *config.Section) Reconcile {
 		Retention:    seconds(sec, "retentionSeconds", 30*day, 0, 3650*day),
 		CAConfigMap:  sec.Text("caConfigMap", ""),
 		CAFile:       directory(sec, "caFile"),
+		CANamespaces: sec.Strings("caNamespaces", nil, namespaceName),
 	}
 	lease := sec.Text("lease", "")
 	namespace, name, found := strings.Cut(lease, "/")
@@ -37,7 +39,17 @@ func reconciling(sec *config.Section) Reconcile {
 	if r.CAConfigMap != "" && !wire.DNSSubdomain(r.CAConfigMap) {
 		sec.Fault("caConfigMap", "must be a ConfigMap's name")
 	}
+	if len(r.CANamespaces) > 0 && r.CAConfigMap == "" {
+		sec.Fault("caNamespaces", "needs caConfigMap and caFile, which say what is kept there")
+	}
 	return r
+}
+
+func namespaceName(name string) error {
+	if !wire.DNSLabel(name) {
+		return errors.New("must be the name of one namespace")
+	}
+	return nil
 }
 
 // loadPolicies reads the file that says what the installed policies are made of. The guards and the exchange must mean the same

@@ -132,9 +132,11 @@ type Reconcile struct {
 	// LeaseNamespace and Lease name the lease that the leader among several replicas holds; empty is for one replica.
 	LeaseNamespace string
 	Lease          string
-	// CAConfigMap is the ConfigMap that CAFile is kept in, in managed namespaces; empty leaves that to somebody else.
-	CAConfigMap string
-	CAFile      string
+	// CAConfigMap is the ConfigMap that CAFile is kept in, in managed namespaces; empty leaves that to somebody else. CANamespaces
+	// need it besides: pods of ours that call a server of ours over TLS.
+	CAConfigMap  string
+	CAFile       string
+	CANamespaces []string
 }
 
 // Enabled says whether this process judges pods.

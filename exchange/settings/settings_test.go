@@ -96,6 +96,8 @@ func TestFaults(t *testing.T) {
 		"replicas without a lease":         {"replicas: 2\nstore: {driver: postgres, connectionFile: /y}\nreconcile: {policies: /p}", []string{"reconcile.lease"}},
 		"a lease without a namespace":      {"reconcile: {lease: x}", []string{"reconcile.lease"}},
 		"a certificate without a file":     {"reconcile: {caConfigMap: lanyard-ca}", []string{"reconcile.caConfigMap"}},
+		"namespaces for no certificate":    {"reconcile: {caNamespaces: [lanyard]}", []string{"reconcile.caNamespaces"}},
+		"a namespace that is a pattern":    {"reconcile: {caConfigMap: a, caFile: /a, caNamespaces: ['a*']}", []string{"reconcile.caNamespaces[0]"}},
 		"all at once": {"issuer: http://x\nenabled: 1\nreplicas: 3\nstore: {directory: x}\nkeys: {algorithm: none, secret: a/b}",
 			[]string{"enabled", "issuer", "keys.algorithm", "replicas", "store.directory"}},
 	}

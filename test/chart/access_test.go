@@ -89,6 +89,7 @@ func TestPermissions(t *testing.T) {
 	}
 	tellsJobs := append(slices.Clone(tells), "lanyard-exchange -> lanyard-exchange-ca in training")
 	tellsGPU := append(slices.Clone(tells), "lanyard-exchange -> lanyard-exchange-ca in gpu")
+	tellsUs := append(slices.Clone(tellsGPU), "lanyard-exchange -> lanyard-exchange-ca in lanyard")
 	tellsBoth := append(slices.Clone(tellsJobs), "lanyard-exchange -> lanyard-exchange-ca in gpu")
 	watch := []string{"lanyard-connector-pods |  | pods |  | list,watch", "lanyard-connector -> lanyard-connector-pods in gpu"}
 	for name, tc := range map[string]struct {
@@ -101,7 +102,7 @@ func TestPermissions(t *testing.T) {
 		"the rules without the exchange":               {"rules-only", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), sweepsFewer}},
 		"without authentication":                       {"disabled", nil, [][]string{socket, writes("lanyard-connector"), sweepsFewer}},
 		"the Deployment alone":                         {"deployment", nil, [][]string{deployment, writes("lanyard-connector-deployment"), exchange, sweepsMore}},
-		"the nodes forward":                            {"forward", nil, [][]string{socket, {reviews("lanyard-connector")}, watch, deployment, writes("lanyard-connector-deployment"), exchange, tellsGPU, sweepsMore}},
+		"the nodes forward":                            {"forward", nil, [][]string{socket, {reviews("lanyard-connector")}, watch, deployment, writes("lanyard-connector-deployment"), exchange, tellsUs, sweepsMore}},
 		"publishers and a monitor of us":               {"socket", nil, [][]string{socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, {"lanyard-connector -> lanyard-connector-pods in lanyard"}, exchange, tellsGPU, sweepsOwn}},
 		"the exchange":                                 {"exchange", nil, [][]string{test, socket, {reviews("lanyard-connector")}, writes("lanyard-connector"), watch, exchange, tellsBoth, sweepsOwn}},
 		"the exchange, and somebody else tells the CA": {"default", []string{"--set", "connector.socket.enabled=false,jobs.namespaces={training},jobs.caConfigMap.manage=false"}, [][]string{test, exchange, sweepsOwn}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -71,6 +72,29 @@ func TestTheExchangeTakesItsConfiguration(t *testing.T) {
 				t.Errorf("accounts that may submit (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTheExchangeKeepsTheCAWhereTheNodesForward: the DaemonSet's pods mount a ConfigMap of the release's namespace, where nothing is
+// managed. Somebody had to make it by hand, for which `helm install --wait` waited in vain.
+func TestTheExchangeKeepsTheCAWhereTheNodesForward(t *testing.T) {
+	t.Parallel()
+	for profile, want := range map[string][]string{"forward": {Namespace}, "default": nil, "deployment": nil, "socket": nil, "exchange": nil} {
+		s := loaded(t, profile)
+		if diff := cmp.Diff(want, s.Reconcile.CANamespaces); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", profile, diff)
+		}
+		if may := slices.Contains(permissions(t, profile), "lanyard-exchange -> lanyard-exchange-ca in "+Namespace); may != (want != nil) {
+			t.Errorf("%s: the exchange may write it: %v", profile, may)
+		}
+		if want == nil {
+			continue
+		}
+		_, spec, _ := podOf(t, find(render(t, profile), "DaemonSet", "lanyard-connector"))
+		mounted := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == s.Reconcile.CAConfigMap })
+		if !mounted {
+			t.Errorf("%s: no connector mounts ConfigMap %s", profile, s.Reconcile.CAConfigMap)
+		}
 	}
 }
 

@@ -64,9 +64,24 @@ func TestNotes(t *testing.T) {
 			wantNot: []string{"50051"},
 		},
 		"no connector": {args: []string{"--set", "connector.socket.enabled=false"}, want: []string{"No connector is installed"}, wantNot: []string{"Beside a running NVSentinel", "Chart and images move together", "50051"}},
-		"forwarding needs the CA's ConfigMap": {
+		"forwarding needs the CA's ConfigMap, which the exchange makes": {
 			args: []string{"-f", "testdata/profiles/forward.yaml"},
-			want: []string{"hand events to lanyard-connector.lanyard.svc:50051", "wait until ConfigMap\nlanyard-ca", "create configmap lanyard-ca --from-file=ca.crt", "goes with the pod"}, wantNot: []string{"connector.deployment.publishers is not given"},
+			want: []string{
+				"hand events to lanyard-connector.lanyard.svc:50051", "wait until the exchange has\nwritten ConfigMap lanyard-ca of namespace lanyard", "goes with the pod",
+			},
+			wantNot: []string{"connector.deployment.publishers is not given", "create configmap"},
+		},
+		"it does so where no namespace is managed, and that is still said": {
+			args: []string{"-f", "testdata/profiles/forward.yaml", "--set-json", "publishers=[]"},
+			want: []string{"written ConfigMap lanyard-ca", "WARNING: jobs.namespaces is empty"},
+		},
+		"without the exchange somebody else makes it": {
+			args: []string{"-f", "testdata/profiles/forward.yaml", "--set", "exchange.replicas=0"},
+			want: []string{"wait until ConfigMap\nlanyard-ca of namespace lanyard holds", "create configmap lanyard-ca --from-file=ca.crt"}, wantNot: []string{"wait until the exchange"},
+		},
+		"a ConfigMap of another name is somebody else's": {
+			args: []string{"-f", "testdata/profiles/forward.yaml", "--set", "connector.socket.sinks.forward.caConfigMap=mine"},
+			want: []string{"wait until ConfigMap\nmine of namespace lanyard holds", "create configmap mine --from-file=ca.crt"}, wantNot: []string{"wait until the exchange"},
 		},
 		"a Deployment that everybody may call": {args: []string{"-f", "testdata/profiles/job-kinds.yaml"}, want: []string{"connector.deployment.publishers is not given", "drained"}},
 		"settings that the Deployment does not have": {

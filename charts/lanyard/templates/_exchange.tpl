@@ -56,6 +56,7 @@ app.kubernetes.io/component: exchange
 {{- if .Values.jobs.caConfigMap.manage }}
 {{- $_ := set $reconcile "caConfigMap" .Values.jobs.caConfigMap.name }}
 {{- $_ := set $reconcile "caFile" "/etc/lanyard/tls/ca.crt" }}
+{{- if include "lanyard.forward.told" . }}{{ $_ := set $reconcile "caNamespaces" (list .Release.Namespace) }}{{ end }}
 {{- end }}
 {{- $_ := set $config "reconcile" $reconcile }}
 {{- $claims := dict "email" $v.claims.email "groups" $v.claims.groups }}
@@ -106,5 +107,15 @@ lanyard.exchange.kinds: what the exchange reads besides pods, as JSON: the job k
 {{- if .Values.global.platformConnectorAuth.enabled }}
 {{- range .Values.publishers }}{{ $namespaces = append $namespaces (first (splitList "/" .)) }}{{ end }}
 {{- end }}
+{{- if include "lanyard.forward.told" . }}{{ $namespaces = append $namespaces .Release.Namespace }}{{ end }}
 {{- sortAlpha $namespaces | uniq | toJson }}
+{{- end }}
+
+{{/*
+lanyard.forward.told: whether the exchange keeps the CA certificate that the nodes' connectors check our own Deployment with ("true"
+or ""). Their pods wait for it.
+*/}}
+{{- define "lanyard.forward.told" -}}
+{{- $name := .Values.connector.socket.sinks.forward.caConfigMap | default .Values.jobs.caConfigMap.name }}
+{{- if and (include "lanyard.forward.own" .) (include "lanyard.exchange.on" .) .Values.jobs.caConfigMap.manage (eq $name .Values.jobs.caConfigMap.name) }}true{{ end }}
 {{- end }}

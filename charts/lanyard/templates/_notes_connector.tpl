@@ -10,12 +10,16 @@ Beside a running NVSentinel, whose connector has the same socket, set connector.
 connector.socket.hostDir: ours does not start where another one listens.
 {{ end }}
 {{- if and $s.enabled $s.sinks.forward.enabled (not $s.sinks.forward.hostSocket) }}
-The nodes' connectors hand events to {{ include "lanyard.forward.address" . }}. Their pods wait until ConfigMap
+The nodes' connectors hand events to {{ include "lanyard.forward.address" . }}.
+{{- if include "lanyard.forward.told" . }} Their pods wait until the exchange has
+written ConfigMap {{ .Values.jobs.caConfigMap.name }} of namespace {{ .Release.Namespace }}, some seconds after its own start.
+{{- else }} Their pods wait until ConfigMap
 {{ $s.sinks.forward.caConfigMap | default .Values.jobs.caConfigMap.name }} of namespace {{ .Release.Namespace }} holds the CA certificate under ca.crt.
 {{- if and (include "lanyard.forward.own" .) .Values.certManager.enabled }} Where nothing else keeps it there:
 
   kubectl -n {{ .Release.Namespace }} get secret lanyard-connector-tls -o jsonpath='{.data.ca\.crt}' | base64 -d > ca.crt
   kubectl -n {{ .Release.Namespace }} create configmap {{ $s.sinks.forward.caConfigMap | default .Values.jobs.caConfigMap.name }} --from-file=ca.crt
+{{- end }}
 {{- end }}
 {{ end }}
 {{- if and $d.enabled $d.sinks.store.enabled (eq $d.sinks.store.driver "postgres") }}

@@ -19,8 +19,8 @@ Its pods wait for Secret {{ $v.store.connectionSecret.name }} with the database'
 
   kubectl -n {{ $ns }} create secret generic {{ $v.store.connectionSecret.name }} --from-file={{ $v.store.connectionSecret.key }}=FILE{{ with $v.store.connectionSecret.listenKey }} --from-file={{ . }}=FILE{{ end }}
 {{ end }}
-{{- if and .Values.jobs.caConfigMap.manage (not (include "lanyard.exchange.told" . | fromJsonArray)) }}
-WARNING: jobs.namespaces is empty, so the exchange may write ConfigMap {{ .Values.jobs.caConfigMap.name }} nowhere, and jobs do not know its CA certificate.
+{{- if and .Values.jobs.caConfigMap.manage (not (without (include "lanyard.exchange.told" . | fromJsonArray) $ns)) }}
+WARNING: jobs.namespaces is empty, so the exchange may write ConfigMap {{ .Values.jobs.caConfigMap.name }} in no managed namespace, and jobs do not know its CA certificate.
 Name the managed namespaces there (helm upgrade --reuse-values --set 'jobs.namespaces={NAMESPACE}'), or set
 jobs.caConfigMap.manage: false and hand the certificate out yourself.
 {{ end }}

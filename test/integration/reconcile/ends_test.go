@@ -209,8 +209,8 @@ func TestClocksThatDiffer(t *testing.T) {
 	r.row(pod, delegation.Active)
 }
 
-// TestTheCertificate is kept in managed and in publisher-enabled namespaces and in those of listed publishers, which bear no label; the
-// lack of a right is told.
+// TestTheCertificate is kept in managed and in publisher-enabled namespaces and in those that are named, which bear no label, our own
+// among them, where nothing is ever managed; the lack of a right is told.
 func TestTheCertificate(t *testing.T) {
 	w := theWorld(t)
 	ns, denied := w.namespace(t, true), w.namespace(t, true)
@@ -218,7 +218,7 @@ func TestTheCertificate(t *testing.T) {
 	_, err := w.admin.CoreV1().Namespaces().Patch(t.Context(), publishers, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"`+wire.LabelPublishers+`":"`+wire.PublishersEnabled+`"}}}`), metav1.PatchOptions{})
 	must(t, err)
-	for _, space := range []string{ns, publishers, listed} {
+	for _, space := range []string{ns, publishers, listed, release} {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "lanyard-ca"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "update"}, ResourceNames: []string{"lanyard-ca"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
@@ -234,11 +234,11 @@ func TestTheCertificate(t *testing.T) {
 	var pem atomic.Value
 	pem.Store("first")
 	r := w.begin(t, func(o *reconcile.Options) {
-		o.CA = &reconcile.CA{ConfigMap: "lanyard-ca", Namespaces: []string{"not-there-yet", listed}, Read: func() ([]byte, error) { return []byte(pem.Load().(string)), nil }}
+		o.CA = &reconcile.CA{ConfigMap: "lanyard-ca", Namespaces: []string{"not-there-yet", listed, release}, Read: func() ([]byte, error) { return []byte(pem.Load().(string)), nil }}
 	})
 	holds := func(want string) {
 		t.Helper()
-		for _, space := range []string{ns, publishers, listed} {
+		for _, space := range []string{ns, publishers, listed, release} {
 			within(t, 20*time.Second, "the ConfigMap holds the "+want+" certificate", func() bool {
 				m, err := w.admin.CoreV1().ConfigMaps(space).Get(t.Context(), "lanyard-ca", metav1.GetOptions{})
 				return err == nil && m.Data[wire.CAFile] == want
