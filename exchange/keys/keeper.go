@@ -74,17 +74,23 @@ func NewKeeper(shelf Shelf, o Options) (*Keeper, error) {
 	return &Keeper{shelf: shelf, options: o}, nil
 }
 
-// Refresh reads the shelf, and rotates if it is time.
+// Refresh takes over what stands on the shelf, and rotates if it is time. A shelf that can be read and not written has its say first: what
+// was revoked there signs no more. An empty ring revokes nothing; where no key can be put into it, those at hand go on serving.
 func (k *Keeper) Refresh(ctx context.Context) error {
 	state, err := k.shelf.Read(ctx)
 	if err != nil {
 		return err
 	}
 	now := k.options.Now()
-	if _, gone := state.Ring.Prune(now, k.options.Timing); state.Ring.Due(now, k.options.Timing) || len(gone) > 0 {
-		if state, err = k.rotate(ctx, now); err != nil {
-			return err
-		}
+	var unusable error
+	if len(state.Ring.Entries) > 0 {
+		unusable = k.adopt(state, now)
+	}
+	if _, gone := state.Ring.Prune(now, k.options.Timing); !state.Ring.Due(now, k.options.Timing) && len(gone) == 0 {
+		return unusable
+	}
+	if state, err = k.rotate(ctx, now); err != nil {
+		return errors.Join(unusable, err)
 	}
 	return k.adopt(state, now)
 }

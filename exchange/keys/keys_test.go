@@ -157,6 +157,35 @@ func TestAnUnreachableShelfKeepsServing(t *testing.T) {
 	}
 }
 
+// TestARevocationCountsWhereNothingCanBeWritten: a replica that may read the shelf and not write it neither signs with a key that was
+// revoked nor lets its tokens through, although it cannot take the key out of the ring. What an empty ring says is no revocation.
+func TestARevocationCountsWhereNothingCanBeWritten(t *testing.T) {
+	t.Parallel()
+	api := empty()
+	now := time.Now()
+	k := keeper(t, secretShelf(t, api), func() time.Time { return now }, nil)
+	must(t, k.Refresh(t.Context()))
+	leaked, err := k.Signer(now)
+	must(t, err)
+	_, added, err := keys.Apply(t.Context(), secretShelf(t, api), mint.ES256, timing(), keys.Change{Now: true, Revoke: leaked.KeyID()}, now)
+	must(t, err)
+	api.failPut = apierrors.NewForbidden(resource(), "keys", nil)
+	if err := k.Refresh(t.Context()); !errors.Is(err, keys.ErrUnavailable) || !strings.Contains(err.Error(), "needs get and update") {
+		t.Errorf("the shelf cannot be written, and the error is %v", err)
+	}
+	if s, err := k.Signer(now); err != nil || s.KeyID() != added {
+		t.Errorf("%v signs (%v), want %s: %s was revoked", s.KeyID(), err, added, leaked.KeyID())
+	}
+	if _, known := k.Lookup(leaked.KeyID(), now); known {
+		t.Error("tokens of the revoked key are let through")
+	}
+	api.object.Data = nil
+	if err := k.Refresh(t.Context()); !errors.Is(err, keys.ErrUnavailable) {
+		t.Errorf("an empty shelf that cannot be written: %v", err)
+	}
+	must(t, k.Check())
+}
+
 func TestRunFollowsTheShelf(t *testing.T) {
 	t.Parallel()
 	shelf := directoryShelf(t)

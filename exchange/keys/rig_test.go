@@ -29,6 +29,7 @@ type secrets struct {
 	object  *corev1.Secret // nil: there is none
 	version int
 	fail    error // the answer to everything, if set
+	failPut error // the answer to updates, if set
 	updates int
 }
 
@@ -52,6 +53,8 @@ func (s *secrets) Update(_ context.Context, o *corev1.Secret, _ metav1.UpdateOpt
 	switch {
 	case s.fail != nil:
 		return nil, s.fail
+	case s.failPut != nil:
+		return nil, s.failPut
 	case o.ResourceVersion != s.object.ResourceVersion:
 		return nil, apierrors.NewConflict(resource(), o.Name, nil)
 	}
