@@ -259,26 +259,48 @@ func TestNamesThatRunTogether(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce starts 200 jobs together. Each has its own proof, and nothing is left of any.
+// TestManyAtOnce starts 200 jobs together. Each finds a proof of its own, which is no other's and names the job's own row, and says
+// its own words; nothing is left of any.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, sharedEngine(t), func(s *dockerjob.Settings) { s.Timeout = 5 * time.Minute })
+	r := newRig(t, sharedEngine(t), func(s *dockerjob.Settings) { s.Timeout, s.Linger = 5*time.Minute, 5*time.Minute })
 	began := time.Now()
 	var wg sync.WaitGroup
+	var mu sync.Mutex
+	whose := map[string]int{} // by proof
 	for i := range 200 {
 		wg.Go(func() {
-			j, err := r.Submit(t.Context(), alice, spec(fmt.Sprintf("many-%d", i), "say", fmt.Sprint("I am ", i), "exit", fmt.Sprint(i%100)))
+			words := fmt.Sprint("I am ", i)
+			j, err := r.Submit(t.Context(), alice, spec(fmt.Sprintf("many-%d", i), "say", words, "cat", mount+"/token", "exit", fmt.Sprint(i%100)))
 			if err != nil {
 				t.Error(err)
 				return
+			}
+			var out bytes.Buffer
+			if err := r.Logs(t.Context(), alice, j.ID, dockerjob.LogOptions{Follow: true}, &out, &out); err != nil {
+				t.Error(err)
 			}
 			ended, err := r.Wait(t.Context(), alice, j.ID)
 			if err != nil || ended.ExitCode == nil || *ended.ExitCode != i%100 {
 				t.Errorf("job %d ended as %+v, %v", i, ended, err)
 			}
+			said, proof, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+			p, err := delegation.ParseProof(proof)
+			if err != nil || said != words || !strings.HasPrefix(p.Name, "docker-"+j.ID) {
+				t.Errorf("job %d (%s) said %q, and its proof is of %q: %v", i, j.ID, said, p.Name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if other, taken := whose[proof]; taken {
+				t.Errorf("jobs %d and %d have the same proof", i, other)
+			}
+			whose[proof] = i
 		})
 	}
 	wg.Wait()
+	if len(whose) != 200 {
+		t.Errorf("%d proofs were seen", len(whose))
+	}
 	r.nothingLeft()
 	if got := r.metric("lanyard_dockerjob_submissions_total", "started"); got != 200 {
 		t.Errorf("%v were counted", got)

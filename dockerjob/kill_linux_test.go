@@ -222,7 +222,12 @@ func TestFailureAtEveryStep(t *testing.T) {
 				return // nothing was stored
 			}
 			rows, err := r.store.Rows(t.Context(), delegation.RowQuery{})
-			if err != nil || len(rows) != 1 || rows[0].Reason != delegation.StartFailed {
+			if step == dockerjob.StepSubmission {
+				subs, err2 := r.store.Submissions(t.Context(), delegation.SubmissionQuery{})
+				if err != nil || err2 != nil || len(rows) > 0 || len(subs) != 1 || subs[0].Reason != delegation.StartFailed {
+					t.Errorf("rows %+v, submissions %+v, %v, %v", rows, subs, err, err2)
+				}
+			} else if err != nil || len(rows) != 1 || rows[0].Reason != delegation.StartFailed {
 				t.Errorf("rows %+v, %v", rows, err)
 			}
 			if got := r.metric("lanyard_dockerjob_ended_total", dockerjob.EndFailed); got != 1 {

@@ -2,16 +2,19 @@ package dockerjob_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/client"
 
 	"github.com/lanyard-k8s/lanyard/delegation"
@@ -127,4 +130,67 @@ func TestOneContainerThatCannotBeInspected(t *testing.T) {
 		}
 	}
 	r.nothingLeft()
+}
+
+// TestSubmissionsWithoutARow: one of a job whose maker died before the row was stored is closed, more than a page of them. One that has a
+// row is not, nor is any that is not a job's on this machine.
+func TestSubmissionsWithoutARow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, sharedEngine(t), func(s *dockerjob.Settings) { s.Resync = time.Hour })
+	j := r.submit(spec("has-a-row", "wait"))
+	bare := func(uid, kind string) delegation.Submission {
+		return delegation.Submission{
+			UID: uid, GroupKind: kind, Cluster: "test", Namespace: "default", Name: "bare/main", Submitter: alice,
+			Audiences: []string{"platform"}, State: delegation.Confirmed, ConfirmedAt: delegation.Moment(time.Now()),
+		}
+	}
+	const many = delegation.MaxPage + 3
+	for i := range many {
+		if _, err := r.store.Confirm(t.Context(), bare(delegation.DockerName("default", "job", "bare/main", fmt.Sprint(i)), "docker/Job")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.store.Confirm(t.Context(), bare("0f0b5c2e-6d9a-4a8e-9f0c-0d1b6c7e8f90", "batch/Job")); err != nil {
+		t.Fatal(err)
+	}
+	before := r.metric("lanyard_dockerjob_leftovers_total", "row")
+	if err := r.Reconciled(); err != nil {
+		t.Fatal(err)
+	}
+	open, err := r.store.Submissions(t.Context(), delegation.SubmissionQuery{State: delegation.Confirmed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, s := range open {
+		left = append(left, s.GroupKind+" "+s.Name)
+	}
+	slices.Sort(left)
+	if diff := cmp.Diff([]string{"batch/Job bare/main", "docker/Job has-a-row/main"}, left); diff != "" {
+		t.Errorf("open submissions (-want +got):\n%s", diff)
+	}
+	for after, n := "", 0; ; {
+		page, err := r.store.Submissions(t.Context(), delegation.SubmissionQuery{After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range page {
+			after = s.UID
+			if s.Name == "bare/main" && s.GroupKind == "docker/Job" && s.Reason == delegation.StartFailed {
+				n++
+			}
+		}
+		if len(page) < delegation.MaxPage {
+			if n != many {
+				t.Errorf("%d were closed for not having started, want %d", n, many)
+			}
+			break
+		}
+	}
+	if got := r.metric("lanyard_dockerjob_leftovers_total", "row") - before; got != many {
+		t.Errorf("%v were counted", got)
+	}
+	if got := r.exchange(r.proof(j)); !strings.HasPrefix(got, alice) {
+		t.Errorf("the proof of the job with a row gives %q", got)
+	}
 }

@@ -25,16 +25,17 @@ type Step string
 
 // The steps.
 const (
-	StepImage     Step = "image"     // the image was looked up
-	StepRow       Step = "row"       // the submission and its row, PENDING with the proof's hash, are stored
-	StepVolume    Step = "volume"    // the volume was made
-	StepWriter    Step = "writer"    // the container that the proof is written through was created
-	StepWritten   Step = "written"   // the proof lies in the volume
-	StepUnwritten Step = "unwritten" // that container is removed
-	StepContainer Step = "container" // the job's container was created
-	StepChecked   Step = "checked"   // the proof is seen in it
-	StepStarted   Step = "started"   // it was started
-	StepActive    Step = "active"    // the row is ACTIVE with the container's id
+	StepImage      Step = "image"      // the image was looked up
+	StepSubmission Step = "submission" // the submission is stored
+	StepRow        Step = "row"        // its row is, PENDING with the proof's hash
+	StepVolume     Step = "volume"     // the volume was made
+	StepWriter     Step = "writer"     // the container that the proof is written through was created
+	StepWritten    Step = "written"    // the proof lies in the volume
+	StepUnwritten  Step = "unwritten"  // that container is removed
+	StepContainer  Step = "container"  // the job's container was created
+	StepChecked    Step = "checked"    // the proof is seen in it
+	StepStarted    Step = "started"    // it was started
+	StepActive     Step = "active"     // the row is ACTIVE with the container's id
 )
 
 // The steps of an end. Whoever is stopped after any of them leaves it to the next comparison.
@@ -49,7 +50,9 @@ func Ending() []Step { return []Step{StepNoticed, StepRevoked, StepRead} }
 
 // Steps lists the steps of a submission, in order.
 func Steps() []Step {
-	return []Step{StepImage, StepRow, StepVolume, StepWriter, StepWritten, StepUnwritten, StepContainer, StepChecked, StepStarted, StepActive}
+	return []Step{
+		StepImage, StepSubmission, StepRow, StepVolume, StepWriter, StepWritten, StepUnwritten, StepContainer, StepChecked, StepStarted, StepActive,
+	}
 }
 
 const (
@@ -188,7 +191,7 @@ func (b *Backend) launch(ctx context.Context, t *task, proof delegation.Proof) e
 		do   func(context.Context, *task, delegation.Proof) error
 	}{
 		{StepImage, b.findImage},
-		{StepRow, b.promise},
+		{StepRow, b.promise}, // and StepSubmission
 		{StepVolume, b.makeVolume},
 		{"", b.write}, // StepWriter, StepWritten, StepUnwritten
 		{StepContainer, b.createWorker},
@@ -247,9 +250,13 @@ func (b *Backend) promise(ctx context.Context, t *task, p delegation.Proof) erro
 		UID: t.row, GroupKind: groupKind, Cluster: b.s.Cluster, Namespace: t.spec.Workspace, Name: t.spec.Job + "/" + t.spec.Task, Submitter: t.subject,
 		Audiences: b.s.Audiences, Scopes: b.s.Scopes, State: delegation.Confirmed, ConfirmedAt: t.created,
 	})
-	if err == nil {
-		_, err = b.store.Put(ctx, b.record(t, p.Hash(), delegation.Pending))
+	if err != nil {
+		return storeFault(err)
 	}
+	if err := b.reached(StepSubmission); err != nil {
+		return err
+	}
+	_, err = b.store.Put(ctx, b.record(t, p.Hash(), delegation.Pending))
 	return storeFault(err)
 }
 
