@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Mode says what happens to a reserved name: refused (enforce) or let through with a warning and an audit event (audit).
 // No other policy looks at it.
@@ -56,6 +59,22 @@ func (k Kind) resource() string {
 		return k.Resource
 	}
 	return strings.ToLower(k.Kind) + "s"
+}
+
+// Resources are the resources that the policies match for the job kinds and their parents, by "group/Kind". Objects of such a kind
+// that the API server serves under another name are not guarded.
+func (s Settings) Resources() map[string]string {
+	of := map[string]string{}
+	for _, d := range s.Delegating {
+		for _, p := range d.Parents {
+			group, kind, _ := strings.Cut(p, "/")
+			of[p] = s.parent(group, kind).resource()
+		}
+	}
+	for _, k := range slices.Backward(s.Kinds) { // of two rows of a kind the first counts, as for parent
+		of[k.name()] = k.resource()
+	}
+	return of
 }
 
 // name is the form in which kinds are compared: "group/Kind".

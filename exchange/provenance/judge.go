@@ -85,7 +85,7 @@ func (r Rules) sound(o Object, g Guards) Reason {
 	switch {
 	case !g.InOrder:
 		return GuardsDown
-	case !g.vouched(o.Created):
+	case !g.vouched(o.Created) || !g.listed(o):
 		return BeforeGuards
 	case !o.Stamped || o.Stamp == "":
 		return Unstamped

@@ -23,7 +23,7 @@ type Reason string
 
 // What is wrong with the object itself.
 const (
-	// BeforeGuards: it was created while the policies were not in force, or before its namespace was managed.
+	// BeforeGuards: it was created while the policies were not in force, or before its namespace was managed or its kind listed.
 	BeforeGuards Reason = "before_guards"
 	// Unstamped: it names no creator.
 	Unstamped Reason = "unstamped"
@@ -90,7 +90,7 @@ func (r Reason) Message() string {
 	const again = "; delete it and create it again"
 	switch r {
 	case BeforeGuards:
-		return "it was created while Lanyard's policies were not in force or before the namespace was managed, so nobody can vouch for its creator" + again
+		return "it was created while Lanyard's policies were not in force, or before the namespace was managed or its kind listed, so nobody can vouch for its creator" + again
 	case Unstamped:
 		return "it does not say who created it (annotation lanyard.dev/created-by is missing)" + again
 	case CreatorRefused:

@@ -34,7 +34,9 @@ func at(minute int) metav1.Time {
 	return metav1.NewTime(time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC))
 }
 
-func guards() Guards { return Guards{InOrder: true, Epoch: at(10), Since: at(5), Managed: true} }
+func guards() Guards {
+	return Guards{InOrder: true, Epoch: at(10), Since: at(5), Managed: true, Kinds: map[GroupKind]metav1.Time{job(): at(5), cronJob(): at(5)}}
+}
 
 func object(kind GroupKind, name, stamp string, owner *Object) Object {
 	o := Object{Reference: Reference{kind, "ns", name, "uid-" + name}, Stamp: stamp, Stamped: true, Created: at(20)}

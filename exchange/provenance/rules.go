@@ -46,12 +46,37 @@ type Guards struct {
 	Since metav1.Time
 	// Managed says that the namespace is managed.
 	Managed bool
+	// Kinds are the job kinds and parents, with the time from which the policies were in force for objects of each: before, anybody
+	// could give one any stamp, in any namespace. A kind that is absent is not vouched for; pods always are.
+	Kinds map[GroupKind]metav1.Time
 }
 
 // vouched says whether an object of this age was made under the policies' eyes. Creation times are cut to whole seconds; an
 // object of the very second of an epoch that is not whole counts as older.
 func (g Guards) vouched(created metav1.Time) bool {
 	return !created.IsZero() && !g.Epoch.IsZero() && !created.Time.Before(g.Epoch.Time) && !created.Time.Before(g.Since.Time)
+}
+
+// listed says whether an object's kind was listed when it was created, and has been ever since.
+func (g Guards) listed(o Object) bool {
+	if o.GroupKind == PodKind() {
+		return true
+	}
+	since, ok := g.Kinds[o.GroupKind]
+	return ok && !since.IsZero() && !o.Created.Time.Before(since.Time)
+}
+
+// Stamped are the kinds whose stamps are believed, besides pods: the job kinds and the parents, each once.
+func (r Rules) Stamped() []GroupKind {
+	var all []GroupKind
+	for _, k := range r.Kinds {
+		all = append(all, k.GroupKind)
+	}
+	for _, d := range r.Delegating {
+		all = append(all, d.Parents...)
+	}
+	slices.SortFunc(all, func(a, b GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(all)
 }
 
 // kind finds a job kind's row.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -50,6 +51,51 @@ func TestWork(t *testing.T) {
 			got := rules().Work(tc.work, tc.live, tc.g)
 			if got.Outcome != tc.outcome || got.Reason != tc.reason || got.Submitter != tc.who || got.Via != tc.via {
 				t.Errorf("got %+v, want %s %s %q via %q", got, tc.outcome, tc.reason, tc.who, tc.via)
+			}
+		})
+	}
+}
+
+// TestAKindThatIsListedLater: before its kind was listed nobody looked at an object's stamp, so no object of that time is believed, nor
+// what comes of it.
+func TestAKindThatIsListedLater(t *testing.T) {
+	t.Parallel()
+	since := func(minutes map[GroupKind]int) Guards {
+		g := guards()
+		g.Kinds = map[GroupKind]metav1.Time{}
+		for k, m := range minutes {
+			g.Kinds[k] = at(m)
+		}
+		return g
+	}
+	cron := object(cronJob(), "nightly", "alice", nil)
+	nightly := object(job(), "nightly-1", cronController, &cron)
+	planted := object(job(), "planted", "alice", nil)
+	tests := map[string]struct {
+		work  Object
+		kinds map[GroupKind]int
+		want  Reason
+		about Reference
+	}{
+		"its kind is listed since":                {planted, map[GroupKind]int{job(): 20}, "", Reference{}},
+		"its kind is listed later":                {planted, map[GroupKind]int{job(): 21}, BeforeGuards, planted.Reference},
+		"its kind is not listed":                  {planted, map[GroupKind]int{cronJob(): 1}, BeforeGuards, planted.Reference},
+		"its parent's kind is listed since":       {nightly, map[GroupKind]int{job(): 20, cronJob(): 20}, "", Reference{}},
+		"its parent's kind is listed later":       {nightly, map[GroupKind]int{job(): 1, cronJob(): 21}, BeforeGuards, cron.Reference},
+		"its parent's kind is not listed":         {nightly, map[GroupKind]int{job(): 1}, BeforeGuards, cron.Reference},
+		"it is listed later than its parent's":    {nightly, map[GroupKind]int{job(): 21, cronJob(): 1}, BeforeGuards, nightly.Reference},
+		"another's kind is listed, and that late": {planted, map[GroupKind]int{job(): 1, cronJob(): 59}, "", Reference{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := since(tc.kinds)
+			got := rules().Work(tc.work, live(cron), g)
+			if got.Reason != tc.want || got.About != tc.about || (got.Outcome == Confirmed) != (tc.want == "") {
+				t.Errorf("got %+v, want %q about %+v", got, tc.want, tc.about)
+			}
+			if pod := rules().Pod(pod(jobController, &tc.work), live(cron, tc.work), nil, g, at(60)); pod.Reason != tc.want || pod.About != tc.about {
+				t.Errorf("its pod: %+v", pod)
 			}
 		})
 	}

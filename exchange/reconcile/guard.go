@@ -21,22 +21,25 @@ import (
 // clocks differ. Another second makes up for the Date's being cut.
 const epochMargin = 10*time.Second + time.Second
 
-// policySuffix and bindingSuffix keep a policy and its binding apart in what is remembered, sincePrefix the namespaces.
+// policySuffix and bindingSuffix keep a policy and its binding apart in what is remembered, sincePrefix and kindPrefix the namespaces
+// and the kinds.
 const (
 	policySuffix  = "#policy"
 	bindingSuffix = "#binding"
 	sincePrefix   = "namespace/"
+	kindPrefix    = "kind/"
 )
 
-// guard knows how the policies stand, since when, and which namespaces are managed since when. All that it says was read from
-// the API server after it was asked.
+// guard knows how the policies stand, since when, which namespaces are managed and which kinds are listed since when. All that it says
+// was read from the API server after it was asked.
 type guard struct {
 	reads    reads
 	store    delegation.Store
 	clock    *serverClock
 	expected []expectation
 	excluded map[string]bool
-	margin   time.Duration // put upon the API server's time when the epoch moves
+	kinds    map[provenance.GroupKind]string // the job kinds and parents, with the resources that the policies match for them
+	margin   time.Duration                   // put upon the API server's time when the epoch moves
 	log      logr.Logger
 	changed  func(from, to standing) // told of every change
 
@@ -53,15 +56,16 @@ type standing struct {
 	state   State
 	epoch   time.Time
 	seen    map[string]delegation.Seen
-	names   []string             // of the policies that are not in order
-	managed map[string]time.Time // since when
+	names   []string                             // of the policies that are not in order
+	managed map[string]time.Time                 // since when
+	kinds   map[provenance.GroupKind]metav1.Time // since when; none while the policies are not in order
 }
 
 // guards is what the judge is told about objects of a namespace.
 func (s standing) guards(namespace string) provenance.Guards {
 	since, managed := s.managed[namespace]
 	return provenance.Guards{
-		InOrder: s.state == InOrder, Epoch: metav1.NewTime(s.epoch), Since: metav1.NewTime(since), Managed: managed,
+		InOrder: s.state == InOrder, Epoch: metav1.NewTime(s.epoch), Since: metav1.NewTime(since), Managed: managed, Kinds: s.kinds,
 	}
 }
 
@@ -98,6 +102,9 @@ func (g *guard) inspect(ctx context.Context) (standing, error) {
 		}
 	}
 	if err := g.namespaces(seen.managed, &next); err != nil {
+		return standing{}, err
+	}
+	if err := g.listed(&next); err != nil {
 		return standing{}, err
 	}
 	return g.settle(ctx, next)
@@ -145,12 +152,17 @@ func explained(before, now delegation.Seen) bool {
 	return before.UID == now.UID && (before.Generation == now.Generation || before.Generation+1 == now.Generation)
 }
 
+// version says whether what is remembered under a key is the version of a policy or binding.
+func version(key string) bool {
+	return !strings.HasPrefix(key, sincePrefix) && !strings.HasPrefix(key, kindPrefix)
+}
+
 // settle compares a look with what is remembered, moves the epoch if it must move, and saves what has changed.
 func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 	before := g.now
 	moves := before.state == Drift || next.epoch.IsZero()
 	for key, now := range next.seen {
-		if !strings.HasPrefix(key, sincePrefix) && !explained(before.seen[key], now) {
+		if version(key) && !explained(before.seen[key], now) {
 			moves = true
 		}
 	}

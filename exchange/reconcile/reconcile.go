@@ -51,7 +51,7 @@ func New(o Options) (*Reconciler, error) {
 		excluded[name] = true
 	}
 	rec := &Reconciler{options: o, rules: rulesOf(o.Settings), clock: clock, reads: r, poke: make(chan struct{}, 1)}
-	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, margin: o.EpochMargin, log: o.Log, changed: rec.guardChanged}
+	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, kinds: stampedKinds(o.Settings, rec.rules), margin: o.EpochMargin, log: o.Log, changed: rec.guardChanged}
 	return rec, nil
 }
 
@@ -129,7 +129,10 @@ func (r *Reconciler) look(ctx context.Context, k key) {
 func (r *Reconciler) gather(ctx context.Context, judge func(provenance.Live, provenance.Guards) provenance.Verdict) (provenance.Live, error) {
 	live := provenance.Live{}
 	// Whatever the policies say, the same objects are needed; whether they may be believed is asked when all were read.
-	open := provenance.Guards{InOrder: true, Managed: true, Epoch: metav1.Unix(1, 0)}
+	open := provenance.Guards{InOrder: true, Managed: true, Epoch: metav1.Unix(1, 0), Kinds: map[provenance.GroupKind]metav1.Time{}}
+	for _, k := range r.rules.Stamped() {
+		open.Kinds[k] = open.Epoch
+	}
 	for {
 		v := judge(live, open)
 		if v.Need == nil {

@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/provenance"
+	"github.com/lanyard-k8s/lanyard/policy"
+)
+
+// stampedKinds are the job kinds and parents, with the resources that the policies match for them.
+func stampedKinds(s policy.Settings, r provenance.Rules) map[provenance.GroupKind]string {
+	resources, all := s.Resources(), map[provenance.GroupKind]string{}
+	for _, k := range r.Stamped() {
+		all[k] = resources[k.Group+"/"+k.Kind]
+	}
+	return all
+}
+
+// listed notes since when each job kind and parent is listed. The policies look at the listed kinds alone, so that a stamp on an object
+// of any other kind is whatever its maker wrote, and listing the kind later is a change of lists, which moves no epoch. Since when is
+// learned at the first look that finds all policies in order with the kind, with the margin that an epoch has, and forgotten at the first
+// that finds them in order without it. While they are not in order, what is remembered stays.
+//
+// A database of an earlier version remembers no kinds. What Kubernetes itself defines then counts from the epoch, lest an upgrade take
+// every CronJob's identity away; whether a custom kind was listed before nobody knows, and it counts from now.
+func (g *guard) listed(next *standing) error {
+	isKind := func(key string, _ delegation.Seen) bool { return strings.HasPrefix(key, kindPrefix) }
+	known := maps.Clone(g.now.seen)
+	maps.DeleteFunc(known, func(key string, s delegation.Seen) bool { return !isKind(key, s) })
+	next.seen = maps.Clone(next.seen)
+	maps.DeleteFunc(next.seen, isKind)
+	if next.state != InOrder {
+		next.kinds = nil
+		maps.Copy(next.seen, known)
+		return nil
+	}
+	at, ok := g.clock.server()
+	if !ok {
+		return errClock
+	}
+	next.kinds = map[provenance.GroupKind]metav1.Time{}
+	for kind, resource := range g.kinds {
+		since := known[kindPrefix+kind.String()]
+		if since.UID != resource { // under another resource, its objects were not looked at
+			from := at.Add(g.margin)
+			if len(known) == 0 && !g.now.epoch.IsZero() && kind.Group == "batch" {
+				from = g.now.epoch
+			}
+			since = delegation.Seen{UID: resource, Generation: wholeSecond(from).Unix()}
+		}
+		next.seen[kindPrefix+kind.String()], next.kinds[kind] = since, metav1.Unix(since.Generation, 0)
+	}
+	return nil
+}
+
+// wholeSecond is the first whole second that is not before a time; creation times are whole.
+func wholeSecond(t time.Time) time.Time {
+	if cut := t.Truncate(time.Second); cut.Before(t) {
+		return cut.Add(time.Second)
+	}
+	return t
+}

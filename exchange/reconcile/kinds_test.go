@@ -1,0 +1,129 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/provenance"
+	"github.com/lanyard-k8s/lanyard/policy"
+)
+
+var (
+	jobs     = provenance.GroupKind{Group: "batch", Kind: "Job"}
+	cronJobs = provenance.GroupKind{Group: "batch", Kind: "CronJob"}
+	trainers = provenance.GroupKind{Group: "example.com", Kind: "Trainer"}
+)
+
+func TestStampedKinds(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.Kinds = append(s.Kinds, policy.Kind{Group: "example.com", Kind: "Trainer", Resource: "training"})
+	s.Delegating = append(s.Delegating, policy.Controller{Identity: "x", Parents: []string{"example.com/Trainer", "example.com/Fleet"}})
+	want := map[provenance.GroupKind]string{jobs: "jobs", cronJobs: "cronjobs", trainers: "training", {Group: "example.com", Kind: "Fleet"}: "fleets"}
+	if diff := cmp.Diff(want, stampedKinds(s, rulesOf(s))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestListedSince follows since when kinds count, look by look, a minute apart.
+func TestListedSince(t *testing.T) {
+	t.Parallel()
+	type look struct {
+		kinds   map[provenance.GroupKind]string
+		state   State
+		restart bool
+	}
+	const never = -1
+	builtin := map[provenance.GroupKind]string{jobs: "jobs", cronJobs: "cronjobs"}
+	custom := map[provenance.GroupKind]string{jobs: "jobs", cronJobs: "cronjobs", trainers: "trainers"}
+	misnamed := map[provenance.GroupKind]string{jobs: "jobs", cronJobs: "cronjobs", trainers: "trainer"}
+	at := func(jobsSince, trainersSince int) map[provenance.GroupKind]int {
+		return map[provenance.GroupKind]int{jobs: jobsSince, cronJobs: jobsSince, trainers: trainersSince}
+	}
+	tests := map[string]struct {
+		looks []look
+		want  map[provenance.GroupKind]int // the look from which it counts, at the end
+	}{
+		"the first look":                                    {[]look{{custom, InOrder, false}}, at(0, 0)},
+		"looked at again":                                   {[]look{{custom, InOrder, false}, {custom, InOrder, false}, {custom, InOrder, true}}, at(0, 0)},
+		"listed later":                                      {[]look{{builtin, InOrder, false}, {custom, InOrder, true}}, at(0, 1)},
+		"listed later, in order later still":                {[]look{{builtin, InOrder, false}, {custom, Drift, true}, {custom, Rollout, false}, {custom, InOrder, false}}, at(0, 3)},
+		"not listed for a while":                            {[]look{{custom, InOrder, false}, {builtin, InOrder, true}, {custom, InOrder, true}}, at(0, 2)},
+		"not listed for a while, but never in order so":     {[]look{{custom, InOrder, false}, {builtin, Rollout, true}, {custom, InOrder, true}}, at(0, 0)},
+		"out of order for a while":                          {[]look{{custom, InOrder, false}, {custom, Rollout, false}, {custom, InOrder, false}}, at(0, 0)},
+		"its resource was misspelt":                         {[]look{{misnamed, InOrder, false}, {custom, InOrder, true}}, at(0, 1)},
+		"nothing counts while the policies are in no order": {[]look{{custom, InOrder, false}, {custom, Drift, false}}, at(never, never)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatchman()
+			first := w.now
+			var got standing
+			for i, l := range tc.looks {
+				w.now = first.Add(time.Duration(i) * time.Minute)
+				if i == 0 || l.restart {
+					w.guard = w.another()
+					if err := w.load(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.guard.kinds = l.kinds
+				got = w.lookAt(t, l.state)
+			}
+			for kind, n := range tc.want {
+				since, ok := got.guards("ns").Kinds[kind]
+				if n == never {
+					if ok {
+						t.Errorf("%s counts from %s", kind, since)
+					}
+				} else if want := metav1.NewTime(first.Add(time.Duration(n)*time.Minute + epochMargin)); !since.Equal(&want) {
+					t.Errorf("%s counts from %s, want %s", kind, since, want)
+				}
+			}
+		})
+	}
+}
+
+// lookAt is one look that finds the policies so.
+func (w *watchman) lookAt(t *testing.T, state State) standing {
+	t.Helper()
+	w.clock.learn(w.now)
+	next := standing{state: state, epoch: w.guard.now.epoch, seen: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}
+	if err := w.listed(&next); err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.settle(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestADatabaseWithoutKinds: after an upgrade from a version that did not remember kinds, CronJobs of before keep their word, and what
+// nobody knows to have been listed has none.
+func TestADatabaseWithoutKinds(t *testing.T) {
+	t.Parallel()
+	w := newWatchman()
+	epoch := w.now.Add(-time.Hour + 300*time.Millisecond)
+	if _, err := w.store.Advance(t.Context(), delegation.Guard{Epoch: epoch, Policies: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.guard.kinds = map[provenance.GroupKind]string{jobs: "jobs", cronJobs: "cronjobs", trainers: "trainers"}
+	got := w.lookAt(t, InOrder)
+	if !got.epoch.Equal(epoch) {
+		t.Errorf("the epoch moved to %s", got.epoch)
+	}
+	cut, margin := metav1.NewTime(w.now.Add(-time.Hour+time.Second)), metav1.NewTime(w.now.Add(epochMargin))
+	want := map[provenance.GroupKind]metav1.Time{jobs: cut, cronJobs: cut, trainers: margin}
+	if diff := cmp.Diff(want, got.kinds, cmp.Comparer(func(a, b metav1.Time) bool { return a.Equal(&b) })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

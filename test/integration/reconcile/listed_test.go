@@ -1,0 +1,124 @@
+//go:build unix
+
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/policy"
+)
+
+// unlisted are the settings without the kinds of other people's controllers.
+func unlisted() policy.Settings {
+	s := settings()
+	s.Kinds = slices.DeleteFunc(s.Kinds, func(k policy.Kind) bool { return k.Group != "batch" })
+	s.Delegating = slices.DeleteFunc(s.Delegating, func(c policy.Controller) bool { return c.Identity == setController })
+	return s
+}
+
+// with begins a reconciler with other settings.
+func with(s policy.Settings) func(*reconcile.Options) {
+	return func(o *reconcile.Options) { o.Settings = s }
+}
+
+// apply puts all policies over what stands, as helm does.
+func (w *world) apply(t *testing.T, s policy.Settings) {
+	t.Helper()
+	for _, p := range policy.All(s) {
+		put(t, w, p)
+	}
+}
+
+// lists waits until the reconciler has found the policies in order with a kind, or without it, and, with it, until what is made then
+// counts.
+func (r *rig) lists(kind string, want bool) {
+	r.t.Helper()
+	within(r.t, 60*time.Second, "the kind "+kind+" is listed or not", func() bool {
+		saved, err := r.store.Guard(r.t.Context())
+		must(r.t, err)
+		since, listed := saved.Policies["kind/"+kind]
+		return listed == want && (!listed || time.Now().After(time.Unix(since.Generation, 0)))
+	})
+}
+
+// stampedFor makes an object of a kind as a user, with somebody's stamp on it.
+func (w *world) stampedFor(t *testing.T, user, stamp, ns string, resource schema.GroupVersionResource, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": resource.GroupVersion().String(), "kind": kind,
+		"metadata": map[string]any{"name": name, "annotations": map[string]any{wire.AnnotationCreatedBy: stamp}},
+		"spec":     map[string]any{"replicas": map[string]any{"template": map[string]any{}}},
+	}}
+	var made *unstructured.Unstructured
+	within(t, 30*time.Second, user+" makes a "+kind, func() bool {
+		var err error
+		made, err = w.dynamic(t, user).Resource(resource).Namespace(ns).Create(t.Context(), o, metav1.CreateOptions{})
+		return err == nil
+	})
+	return made
+}
+
+// TestAKindThatIsListedLater has mallory make objects with alice's stamp while nobody looks at their kinds: a job kind's and a parent's.
+// The kinds are listed afterwards, which is a change of lists and moves no epoch; nothing that comes of these objects acts for alice. Work
+// of the kinds that were listed all the time keeps its word.
+func TestAKindThatIsListedLater(t *testing.T) {
+	w := theWorld(t)
+	w.define(t, pytorch, "PyTorchJob")
+	w.define(t, jobset, "JobSet")
+	t.Cleanup(func() {
+		w.apply(t, settings())
+		must(t, w.in.ApplyWebhooks(context.Background()))
+	})
+	w.apply(t, unlisted())
+	must(t, w.in.RemoveWebhooks(t.Context())) // it would write the true name, had it these kinds
+	r := w.begin(t, with(unlisted()))
+	r.lists("kubeflow.org/PyTorchJob", false)
+	r.settled()
+	epoch := r.epoch(t)
+	ns := w.namespace(t, true, "alice", "mallory", trainingOwner, setController)
+	planted := w.stampedFor(t, "mallory", "alice", ns, pytorch, "PyTorchJob", "planted")
+	parent := w.stampedFor(t, "mallory", "alice", ns, jobset, "JobSet", "planted")
+	r.stop()
+	must(t, w.in.ApplyWebhooks(t.Context()))
+	w.apply(t, settings())
+	before := newJob("before")
+	before.Annotations = map[string]string{wire.AnnotationCreatedBy: "alice"}
+	before = makeJob(t, w.as(t, "alice"), ns, before)
+
+	r = w.begin(t)
+	r.lists("kubeflow.org/PyTorchJob", true)
+	pod := makePod(t, w.as(t, trainingOwner), worker(planted, "worker-0"), ns)
+	r.bind(pod)
+	if got := r.row(pod, delegation.Revoked); got.Row.Reason != delegation.PodRefused || got.Row.SubmissionUID != "" {
+		t.Errorf("the row of the planted object's pod is %+v", got.Row)
+	}
+	r.warned(ns, pod.UID, "before_guards", "its kind listed")
+	r.warned(ns, planted.GetUID(), "before_guards")
+	r.unknown(planted.GetUID())
+	child := newJob("set-workers-0")
+	child.OwnerReferences = owner(parent)
+	job := makeJob(t, w.as(t, setController), ns, child)
+	r.warned(ns, job.UID, "before_guards")
+	r.unknown(job.UID)
+
+	if s := r.submitted(before.UID); s.Submitter != "alice" {
+		t.Errorf("a Job of before: %+v", s)
+	}
+	after := w.custom(t, "alice", ns, pytorch, "PyTorchJob", "after")
+	if s := r.submitted(after.GetUID()); s.Submitter != "alice" {
+		t.Errorf("what was made afterwards: %+v", s)
+	}
+	if got := r.epoch(t); !got.Equal(epoch) {
+		t.Errorf("the epoch moved from %s to %s", epoch, got)
+	}
+}
