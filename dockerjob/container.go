@@ -140,13 +140,13 @@ func (b *Backend) environment(t *task) []string {
 }
 
 // archive is what the volume holds: the proof and the CA, for all to read and nobody to write.
-func (b *Backend) archive(p delegation.Proof) (io.Reader, error) {
+func (b *Backend) archive(t *task, p delegation.Proof) (io.Reader, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, f := range []struct {
 		name    string
 		content []byte
-	}{{wire.TokenFile, []byte(p.Token())}, {wire.CAFile, b.s.CA}} {
+	}{{wire.TokenFile, []byte(p.Token())}, {wire.CAFile, t.ca}} {
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: fileMode, Size: int64(len(f.content)), Format: tar.FormatPAX, ModTime: b.now()}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, fmt.Errorf("pack the proof: %w", err)

@@ -2,10 +2,12 @@ package dockerjob_test
 
 import (
 	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -345,4 +347,43 @@ func TestAReaderMissesNothing(t *testing.T) {
 		t.Errorf("read %d lines", n)
 	}
 	r.nothingLeft() // once it has been read
+}
+
+// TestANewAuthority: a job finds the CA as it is when it is submitted, whatever it was when the backend started, and the check of its
+// files knows that one.
+func TestANewAuthority(t *testing.T) {
+	t.Parallel()
+	var now atomic.Value
+	pemOf := func(text string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(text)}))
+	}
+	old, both := pemOf("the old one"), pemOf("the old one")+pemOf("the new one, which is longer")
+	now.Store(old)
+	r := newRig(t, sharedEngine(t), func(s *dockerjob.Settings) { s.CA = func() []byte { return []byte(now.Load().(string)) } })
+	if got := r.said(spec("before", "cat", mount+"/ca.crt")); strings.TrimSpace(got) != strings.TrimSpace(old) {
+		t.Errorf("before, a job finds %q", got)
+	}
+	now.Store(both)
+	if got := r.said(spec("after", "cat", mount+"/ca.crt")); strings.TrimSpace(got) != strings.TrimSpace(both) {
+		t.Errorf("afterwards a job finds %q", got)
+	}
+	// It changes in the middle of a submission: one and the same is written and looked for.
+	r.end()
+	r.open()
+	r.SetAt(func(s dockerjob.Step) error {
+		if s == dockerjob.StepUnwritten {
+			now.Store(old)
+		}
+		return nil
+	})
+	r.run()
+	r.eventually("the backend is ready", func() bool { return r.Ready() == nil })
+	if got := r.said(spec("between", "cat", mount+"/ca.crt")); strings.TrimSpace(got) != strings.TrimSpace(both) {
+		t.Errorf("in between, a job finds %q", got)
+	}
+	now.Store("nothing that anybody could trust")
+	if _, err := r.Submit(t.Context(), alice, spec("none", "wait")); err == nil || !strings.Contains(err.Error(), "CA certificate cannot be given") {
+		t.Errorf("without a CA: %v", err)
+	}
+	r.nothingLeft()
 }

@@ -134,7 +134,7 @@ func (l *logBuffer) String() string {
 // settings are those of a test. Nobody reads output there unless a test does, so that ended containers need not linger.
 func settings(instance string) dockerjob.Settings {
 	return dockerjob.Settings{
-		Instance: instance, Cluster: "test", BaseURL: "https://lanyard.internal:8443", CA: certificate(), Audiences: []string{"platform"},
+		Instance: instance, Cluster: "test", BaseURL: "https://lanyard.internal:8443", CA: certificate, Audiences: []string{"platform"},
 		Linger: time.Millisecond, Resync: 200 * time.Millisecond, Timeout: 2 * time.Minute,
 	}
 }

@@ -23,8 +23,9 @@ type Settings struct {
 	Cluster string
 	// BaseURL is where containers reach the exchange: https, and a host name or an address.
 	BaseURL string
-	// CA is the PEM of the certificates that the exchange's is checked against; containers find it beside their proof.
-	CA []byte
+	// CA gives the PEM of the certificates that the exchange's is checked against; containers find it beside their proof. It is asked
+	// once for each job, so that new jobs are given a new authority as soon as there is one. It may be called from several goroutines.
+	CA func() []byte
 	// HostAddress is what BaseURL's host name means inside of containers. Empty is the Engine's "host-gateway", which is the
 	// address of the default bridge. It plays no part if BaseURL has an address.
 	HostAddress string
@@ -82,7 +83,7 @@ func (s Settings) filled() (Settings, error) {
 	if u, err := url.Parse(s.BaseURL); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		fault("BaseURL: must be https://HOST[:PORT]")
 	}
-	if !strings.Contains(string(s.CA), "-----BEGIN CERTIFICATE-----") || len(s.CA) > maxCA {
+	if s.CA == nil || !isCA(s.CA()) {
 		fault("CA: must be certificates in PEM, at most %d bytes", maxCA)
 	}
 	if len(s.Audiences) == 0 {
@@ -120,6 +121,11 @@ func (s Settings) filled() (Settings, error) {
 
 // maxCA bounds the CA that is copied into every job's volume.
 const maxCA = 256 << 10
+
+// isCA says whether something can be handed to jobs as a CA.
+func isCA(pem []byte) bool {
+	return strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----") && len(pem) <= maxCA
+}
 
 func fill[T comparable](field *T, value T) {
 	var zero T

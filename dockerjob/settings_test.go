@@ -21,13 +21,14 @@ import (
 // TestNew: what is missing or cannot be is said at once, all of it.
 func TestNew(t *testing.T) {
 	t.Parallel()
-	ca := []byte("-----BEGIN CERTIFICATE-----\n")
+	ca := func() []byte { return []byte("-----BEGIN CERTIFICATE-----\n") }
 	for name, tc := range map[string]struct {
 		change func(*dockerjob.Settings)
 		want   []string
 	}{
 		"as it should be":     {func(*dockerjob.Settings) {}, nil},
 		"nothing":             {func(s *dockerjob.Settings) { *s = dockerjob.Settings{} }, []string{"Instance", "BaseURL", "CA", "Audiences"}},
+		"a CA that is none":   {func(s *dockerjob.Settings) { s.CA = func() []byte { return []byte("x") } }, []string{"CA"}},
 		"plain http":          {func(s *dockerjob.Settings) { s.BaseURL = "http://lanyard.internal" }, []string{"BaseURL"}},
 		"a user in the URL":   {func(s *dockerjob.Settings) { s.BaseURL = "https://a:b@lanyard.internal" }, []string{"BaseURL"}},
 		"the host's network":  {func(s *dockerjob.Settings) { s.Network = "host" }, []string{"Network"}},

@@ -298,7 +298,10 @@ func (b *Backend) makeVolume(ctx context.Context, t *task, _ delegation.Proof) e
 
 // write puts the proof into the volume, through a container that is never started. It is removed by abandon if anything goes wrong.
 func (b *Backend) write(ctx context.Context, t *task, p delegation.Proof) error {
-	content, err := b.archive(p)
+	if t.ca = b.s.CA(); !isCA(t.ca) { // a job without it would trust nobody, and fail later for no reason that can be seen
+		return errors.New("the exchange's CA certificate cannot be given to jobs")
+	}
+	content, err := b.archive(t, p)
 	if err != nil {
 		return err
 	}
@@ -357,7 +360,7 @@ func (b *Backend) createWorker(ctx context.Context, t *task, _ delegation.Proof)
 func (b *Backend) checkFiles(ctx context.Context, t *task, p delegation.Proof) error {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	for name, size := range map[string]int{wire.TokenFile: len(p.Token()), wire.CAFile: len(b.s.CA)} {
+	for name, size := range map[string]int{wire.TokenFile: len(p.Token()), wire.CAFile: len(t.ca)} {
 		got, err := b.engine.stat(ctx, t.container, path.Join(b.s.MountPath, name))
 		switch {
 		case errors.Is(err, errGone):

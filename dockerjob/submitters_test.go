@@ -29,7 +29,7 @@ func unstarted(t *testing.T, now time.Time, log logr.Logger) *dockerjob.Backend 
 	b, err := dockerjob.New(dockerjob.Options{
 		Engine: engine, Store: &delegationtest.Memory{}, Metrics: metrics, Clock: func() time.Time { return now }, Log: log,
 		Settings: dockerjob.Settings{
-			Instance: "test", BaseURL: "https://lanyard.internal:8443", CA: []byte("-----BEGIN CERTIFICATE-----\n"), Audiences: []string{"platform"}, Keep: time.Hour,
+			Instance: "test", BaseURL: "https://lanyard.internal:8443", CA: func() []byte { return []byte("-----BEGIN CERTIFICATE-----\n") }, Audiences: []string{"platform"}, Keep: time.Hour,
 		},
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ type task struct {
 
 	// Filled in step by step by the submission, which is alone with them until the container has been started.
 	image  image
+	ca     []byte // what the exchange's certificate is checked against, as of the submission
 	volume string
 	user   string   // whom the container runs as, if not simply as the image's user
 	groups []string // and the groups that he has besides

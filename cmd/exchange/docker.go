@@ -91,7 +91,7 @@ func (p *parts) runJobs(context.Context) error {
 	p.local.backend, err = dockerjob.New(dockerjob.Options{
 		Engine: p.local.engine, Store: p.store, Metrics: metrics, Log: p.log.WithName("jobs"), Reached: p.reached,
 		Settings: dockerjob.Settings{
-			Instance: d.Instance, Cluster: machine, BaseURL: base, CA: p.local.authority.CA(), MountPath: d.MountPath,
+			Instance: d.Instance, Cluster: machine, BaseURL: base, CA: p.local.authority.CA, MountPath: d.MountPath,
 			Audiences: p.cfg.Rules.Audiences, Scopes: p.cfg.Rules.Scopes, SystemSubjects: p.cfg.Rules.SystemSubjects,
 			Limits: jobspec.Limits{DefaultCPU: l.DefaultCPU, MaxCPU: l.MaxCPU, DefaultMemory: l.DefaultMemory, MaxMemory: l.MaxMemory},
 			Pids:   l.PIDs, MaxJobs: int(l.AllJobs), MaxJobsEach: int(l.Jobs), Keep: l.Kept,

@@ -60,7 +60,7 @@ func (p *parts) keepCA(ctx context.Context) error {
 		select {
 		case <-tick.C:
 			if now := string(p.local.authority.CA()); now != told {
-				p.log.Info("there is a new certificate authority, which signs in some months: start the exchange again until then, so that new jobs trust it", "warning", true)
+				p.log.Info("there is a new certificate authority, which signs in some months; new jobs are given it")
 				if err := p.tellCA(); err != nil {
 					p.log.Error(err, "the CA certificate is not told")
 					continue

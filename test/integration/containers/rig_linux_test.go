@@ -149,7 +149,7 @@ func (h *house) run(store delegation.Store, ca []byte) {
 	h.backend, err = dockerjob.New(dockerjob.Options{
 		Engine: engine, Store: store, Metrics: metrics, Log: funcr.New(func(_, args string) { t.Log(args) }, funcr.Options{}),
 		Settings: dockerjob.Settings{
-			Instance: "test", Cluster: "test", BaseURL: h.base(), CA: ca, Audiences: []string{wire.DefaultWorkloadAudience}, Scopes: []string{"openid"}, Timeout: 2 * time.Minute,
+			Instance: "test", Cluster: "test", BaseURL: h.base(), CA: func() []byte { return ca }, Audiences: []string{wire.DefaultWorkloadAudience}, Scopes: []string{"openid"}, Timeout: 2 * time.Minute,
 		},
 	})
 	must(t, err)
