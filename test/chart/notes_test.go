@@ -116,6 +116,11 @@ func TestNotes(t *testing.T) {
 			wantNot: []string{"get pods,certificates", "lanyard-connector.lanyard.svc"},
 		},
 		"with alerts there is nothing to say of them": {args: []string{"-f", "testdata/profiles/exchange.yaml"}, wantNot: []string{"monitoring.prometheusRule.enabled"}},
+		"alerts on what nobody scrapes": {args: []string{"--set", "monitoring.prometheusRule.enabled=true"}, want: []string{"WARNING: alerts are on and scraping is off"}, wantNot: []string{"Alerts, dashboards and scraping are off", "counted twice"}},
+		"two ways of scraping": {
+			args: []string{"--set", "monitoring.prometheusRule.enabled=true,monitoring.podMonitor.enabled=true,monitoring.serviceMonitor.enabled=true"},
+			want: []string{"everything is counted twice"}, wantNot: []string{"scraping is off"},
+		},
 		"policies off": {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off", "admission.policies.enabled: true"}},
 	} {
 		t.Run(name, func(t *testing.T) {

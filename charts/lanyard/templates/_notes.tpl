@@ -74,6 +74,12 @@ Look around:
 {{ if not .Values.monitoring.prometheusRule.enabled }}
 Alerts, dashboards and scraping are off: monitoring.prometheusRule.enabled, monitoring.dashboard.enabled and
 monitoring.podMonitor.enabled, once Prometheus' operator is in the cluster.
+{{ else if not (or .Values.monitoring.podMonitor.enabled .Values.monitoring.serviceMonitor.enabled) }}
+WARNING: alerts are on and scraping is off. Unless something else scrapes the programs, LanyardWebhookDown and
+LanyardExchangeDown fire for ever: monitoring.podMonitor.enabled, or monitoring.serviceMonitor.enabled.
+{{ end }}
+{{- if and .Values.monitoring.podMonitor.enabled .Values.monitoring.serviceMonitor.enabled }}
+WARNING: monitoring.podMonitor and monitoring.serviceMonitor are both on, so everything is counted twice. Keep one.
 {{ end }}
 An uninstall keeps the labels of namespaces
 {{- if and (include "lanyard.exchange.on" .) .Values.exchange.keepData }}, and the exchange's data: Secret lanyard-exchange-keys
