@@ -1,11 +1,11 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+	"net"
 	"strings"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
 
 // Options make a Publisher. Target is needed, the rest has defaults.
@@ -22,8 +23,8 @@ type Options struct {
 	Target string
 	// TokenFile holds the token to present. A deployment takes no caller without one; a socket pins such a caller to its node.
 	TokenFile string
-	// CAFile holds the certificates that a deployment's is checked against; empty means the system's. ServerName is the name
-	// in its certificate, the target's host if empty.
+	// CAFile holds the certificates that a deployment's is checked against, and is read for each connection; empty means the system's.
+	// ServerName is the name in its certificate, the target's host if empty.
 	CAFile     string
 	ServerName string
 	// ServerUser is the user that a socket's server must run as: 0 by default, or AnyUser.
@@ -116,13 +117,30 @@ func (o Options) transport() (credentials.TransportCredentials, error) {
 	if o.CAFile == "" {
 		return credentials.NewTLS(config), nil
 	}
-	pem, err := os.ReadFile(o.CAFile)
+	roots, err := reach.NewRoots(o.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("read CA file: %w", err)
+		return nil, err
 	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("CA file %s: holds no certificate", o.CAFile)
-	}
-	return credentials.NewTLS(config), nil
+	return trusting{credentials.NewTLS(config), config, roots}, nil
+}
+
+// trusting are TLS credentials that check each connection's server against the CA file as it is at that moment: a publisher may outlive
+// the CA that it started with.
+type trusting struct {
+	credentials.TransportCredentials // for what asks no file
+
+	config *tls.Config
+	roots  *reach.Roots
+}
+
+// ClientHandshake does what TLS credentials do.
+func (t trusting) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	config := t.config.Clone()
+	config.RootCAs, _ = t.roots.Look()
+	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone makes a copy, which shares the file.
+func (t trusting) Clone() credentials.TransportCredentials {
+	return trusting{t.TransportCredentials.Clone(), t.config.Clone(), t.roots}
 }

@@ -323,7 +323,7 @@ func TestOptionsThatAreNoGood(t *testing.T) {
 		"a scheme":            {client.Options{Target: "https://x:1"}, "without a scheme"},
 		"a socket with a CA":  {client.Options{Target: "unix:///s", CAFile: "x"}, "neither a CA file"},
 		"a CA that is not":    {client.Options{Target: "x:1", CAFile: "/dev/null"}, "holds no certificate"},
-		"a CA file not there": {client.Options{Target: "x:1", CAFile: "/nowhere/ca"}, "read CA file"},
+		"a CA file not there": {client.Options{Target: "x:1", CAFile: "/nowhere/ca"}, "read the CA file"},
 		"a negative bound":    {client.Options{Target: "x:1", MaxBatches: -1}, "must be positive"},
 		"a negative time":     {client.Options{Target: "x:1", CallTimeout: -1}, "must be positive"},
 	} {
