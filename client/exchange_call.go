@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -121,12 +120,11 @@ func (e *exchanger) answer(req *http.Request, step Step) ([]byte, *ExchangeError
 	req.Header.Set("Accept", "application/json")
 	resp, err := e.http.Do(req)
 	if err != nil {
-		var wrong *tls.CertificateVerificationError
 		var in *url.Error
 		if errors.As(err, &in) {
 			err = in.Err // the URL is known to whoever reads this
 		}
-		return nil, &ExchangeError{Step: step, Err: err, temporary: !errors.As(err, &wrong)}
+		return nil, &ExchangeError{Step: step, Err: err, temporary: !reach.Distrusted(err)}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerAtMost+1))

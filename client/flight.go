@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
 
 // The pause after a failed exchange, unless the exchange names one: it doubles from first to most, and half of it is random.
@@ -47,19 +49,28 @@ func (w *Workload) look(ctx context.Context) (held, *flight, time.Duration, erro
 	case w.closed:
 		return held{}, nil, 0, ErrWorkloadClosed
 	case w.now.valid(now):
-		if !now.Before(w.now.refreshAt) && w.flight == nil && !now.Before(w.next) {
+		if !now.Before(w.now.refreshAt) && w.flight == nil && w.due(now) {
 			w.start()
 		}
 		return w.now, nil, 0, nil
 	case w.flight != nil:
 		return held{}, w.flight, 0, nil
-	case w.failure == nil || !now.Before(w.next):
+	case w.due(now):
 		return held{}, w.start(), 0, nil
 	}
 	if until, ok := ctx.Deadline(); !Temporary(w.failure) || ok && until.Before(w.next) {
 		return held{}, nil, 0, w.failure // waiting helps nothing
 	}
 	return held{}, nil, w.next.Sub(now), nil
+}
+
+// due says whether an exchange may start: there was no failure, its pause has passed, or it failed by a CA that has been replaced since.
+func (w *Workload) due(now time.Time) bool {
+	if w.failure == nil || !now.Before(w.next) {
+		return true
+	}
+	trust, ok := w.o.Transport.(*reach.Transport)
+	return ok && reach.Distrusted(w.failure) && trust.Look() != w.trusted
 }
 
 // await waits for a flight or for a pause to pass. A flight that failed for good is the caller's failure.
@@ -117,6 +128,9 @@ func (w *Workload) land(f *flight, h held, err error) {
 	if err == nil {
 		w.now, w.failures, w.next = h, 0, time.Time{}
 		return
+	}
+	if trust, ok := w.o.Transport.(*reach.Transport); ok {
+		w.trusted = trust.InForce()
 	}
 	w.next = time.Now().Add(pauseAfter(err, w.failures))
 	w.failures++

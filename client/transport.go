@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+
+	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
 
 // drainAtMost is how much of a rejected answer is read so that its connection can be used again.
@@ -35,14 +37,14 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := t.next.RoundTrip(bearing(r, h, r.Body))
-	if err != nil || resp.StatusCode != http.StatusUnauthorized || !replayable(r) {
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || !reach.Replayable(r) {
 		return resp, err
 	}
 	fresh, ok := t.tokens.renew(r.Context(), h.token())
 	if !ok {
 		return resp, nil
 	}
-	body, err := bodyOf(r)
+	body, err := reach.Body(r)
 	if err != nil {
 		return resp, nil // the answer that there is says more
 	}
@@ -60,17 +62,6 @@ func bearing(r *http.Request, h held, body io.ReadCloser) *http.Request {
 	out.Header.Set("Authorization", "Bearer "+h.token())
 	out.Body = body
 	return out
-}
-
-func replayable(r *http.Request) bool {
-	return r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
-}
-
-func bodyOf(r *http.Request) (io.ReadCloser, error) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return r.Body, nil
-	}
-	return r.GetBody()
 }
 
 // PerRPCCredentials presents an access token with every gRPC call to one of the origins, such as "https://api.example:8443"; to

@@ -33,6 +33,7 @@ type Workload struct {
 	failure  error
 	failures int
 	next     time.Time // no exchange starts before
+	trusted  int       // which CA was in force when the last one failed
 	renewed  time.Time // when a rejected token was last replaced
 	closed   bool
 }

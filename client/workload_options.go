@@ -24,7 +24,8 @@ type WorkloadOptions struct {
 	TokenFile string
 	// BaseURL is the platform's, such as "https://lanyard-exchange.lanyard.svc:8443": https, or http on this machine's loopback address.
 	BaseURL string
-	// CAFile holds the certificates that servers' are checked against; empty means the system's. A change is noticed.
+	// CAFile holds the certificates that servers' are checked against; empty means the system's. A change is noticed,
+	// at once where the new ones are needed.
 	CAFile string
 	// AllowTokenHost is a host:port that the discovered token endpoint may have, besides BaseURL's; without a port, 443 is meant.
 	AllowTokenHost string

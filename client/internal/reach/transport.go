@@ -1,14 +1,12 @@
 package reach
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 )
@@ -17,45 +15,29 @@ import (
 const trustFor = 30 * time.Second
 
 // Transport is a transport that checks servers against the certificates in a file, or the system's where there is none. The file is
-// looked at again now and then, for a job may outlive the CA that it started with.
+// looked at again now and then, and at once when a server's certificate is not good by it, for a job may outlive the CA that it started
+// with.
 type Transport struct {
-	file string
+	roots *Roots // nil means the system's
 
 	mu     sync.Mutex
-	pem    []byte
+	of     int // the change of the roots that via is made of
 	looked time.Time
 	via    *http.Transport
 }
 
 // NewTransport makes one; an empty file means the system's certificates.
 func NewTransport(file string) (*Transport, error) {
-	t := &Transport{file: file}
 	if file == "" {
-		t.via = transportFor(nil)
-		return t, nil
+		return &Transport{via: transportFor(nil)}, nil
 	}
-	return t, t.look()
-}
-
-// look reads the file, and makes a new transport if it has changed.
-func (t *Transport) look() error {
-	pem, err := os.ReadFile(t.file)
+	roots, err := NewRoots(file)
 	if err != nil {
-		return fmt.Errorf("read the CA file: %w", err)
+		return nil, err
 	}
-	t.looked = time.Now()
-	if t.via != nil && bytes.Equal(pem, t.pem) {
-		return nil
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return errors.New("CA file " + t.file + ": holds no certificate")
-	}
-	if t.via != nil {
-		t.via.CloseIdleConnections()
-	}
-	t.pem, t.via = pem, transportFor(roots)
-	return nil
+	t := &Transport{roots: roots}
+	t.now(true)
+	return t, nil
 }
 
 func transportFor(roots *x509.CertPool) *http.Transport {
@@ -72,28 +54,77 @@ func transportFor(roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// RoundTrip sends a request. A CA file that cannot be read now leaves what it held before in force.
+// RoundTrip sends a request. Where the server's certificate is not good and the file has changed since it was looked at, the request, of
+// which nothing has been sent, goes out once more. A body that cannot be had twice allows no second time, so the file is looked at first.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return t.now().RoundTrip(r)
+	replayable := Replayable(r)
+	via := t.now(!replayable)
+	resp, err := via.RoundTrip(r)
+	if !replayable || !Distrusted(err) {
+		return resp, err
+	}
+	anew := t.now(true)
+	if anew == via {
+		return resp, err
+	}
+	body, bodyErr := Body(r)
+	if bodyErr != nil {
+		return resp, err // which says more
+	}
+	again := r.Clone(r.Context())
+	again.Body = body
+	return anew.RoundTrip(again)
+}
+
+// Distrusted says whether a request failed because the server's certificate was not good.
+func Distrusted(err error) bool {
+	var wrong *tls.CertificateVerificationError
+	return errors.As(err, &wrong)
 }
 
 // CloseIdleConnections lets go of what is kept for later.
-func (t *Transport) CloseIdleConnections() { t.now().CloseIdleConnections() }
+func (t *Transport) CloseIdleConnections() { t.now(false).CloseIdleConnections() }
 
-func (t *Transport) now() *http.Transport {
+// now is the transport for what the file holds, as it was last looked at or, where the caller wants that, as it is now.
+func (t *Transport) now(look bool) *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.file != "" && time.Since(t.looked) >= trustFor {
-		if t.look() != nil {
-			t.looked = time.Now()
+	if t.roots == nil || !look && time.Since(t.looked) < trustFor {
+		return t.via
+	}
+	pool, change := t.roots.Look()
+	t.looked = time.Now()
+	if change != t.of {
+		if t.via != nil {
+			t.via.CloseIdleConnections()
 		}
+		t.of, t.via = change, transportFor(pool)
 	}
 	return t.via
 }
 
-// LookAgain makes the next request look at the file.
-func (t *Transport) LookAgain() {
+// Look looks at the file now, and tells as InForce does.
+func (t *Transport) Look() int {
+	t.now(true)
+	return t.InForce()
+}
+
+// InForce tells what the file held when it was last looked at, as a number that grows when it changes.
+func (t *Transport) InForce() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.looked = time.Time{}
+	return t.of
+}
+
+// Replayable says whether a request's body can be had a second time.
+func Replayable(r *http.Request) bool {
+	return r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
+}
+
+// Body is a replayable request's body for the second time.
+func Body(r *http.Request) (io.ReadCloser, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r.Body, nil
+	}
+	return r.GetBody()
 }
