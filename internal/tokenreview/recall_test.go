@@ -7,6 +7,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/lanyard-k8s/lanyard/internal/liveness"
 )
@@ -41,6 +42,38 @@ func TestAVerdictIsReviewedAgainInTheBackground(t *testing.T) {
 	g.clock.Step(5*time.Minute - 1)
 	g.wants(t, token, "")
 	g.backend.called(t, 2)
+}
+
+// slowCaller is the clock of a caller that is put to sleep right after it has looked at it.
+type slowCaller struct {
+	*clocktesting.FakeClock
+
+	meanwhile func()
+}
+
+func (c *slowCaller) Now() time.Time {
+	now := c.FakeClock.Now()
+	if meanwhile := c.meanwhile; meanwhile != nil {
+		c.meanwhile = nil
+		meanwhile()
+	}
+	return now
+}
+
+func TestAVerdictThatArrivesMeanwhileIsNotFromTheFuture(t *testing.T) {
+	t.Parallel()
+	var slow slowCaller
+	g := newRig(t, func(o *Options) {
+		slow.FakeClock = o.Clock.(*clocktesting.FakeClock)
+		o.Clock = &slow
+	})
+	token := tokenFor(minted{})
+	slow.meanwhile = func() {
+		g.clock.Step(time.Second)
+		g.wants(t, token, "")
+	}
+	g.wants(t, token, "")
+	g.backend.called(t, 1)
 }
 
 func TestTheTimeOfTheNextReviewIsJittered(t *testing.T) {

@@ -102,8 +102,10 @@ func (r *Reviewer) answer(ctx context.Context, token string, from *Bucket) answe
 	if len(token) > maxToken {
 		return answer{source: FromGate, err: invalid("longer than any service account token")}
 	}
-	now, id := r.options.Clock.Now(), r.keys.of(token)
-	if e, ok := r.known.get(id); ok {
+	id := r.keys.of(token)
+	e, ok := r.known.get(id)
+	now := r.options.Clock.Now() // afterwards: a verdict that arrived in between would look as if the clock had been set back
+	if ok {
 		if a, ok := r.recall(ctx, id, e, token, now); ok {
 			return a
 		}
