@@ -116,12 +116,15 @@ func TestNotes(t *testing.T) {
 			wantNot: []string{"get pods,certificates", "lanyard-connector.lanyard.svc"},
 		},
 		"with alerts there is nothing to say of them": {args: []string{"-f", "testdata/profiles/exchange.yaml"}, wantNot: []string{"monitoring.prometheusRule.enabled"}},
-		"alerts on what nobody scrapes": {args: []string{"--set", "monitoring.prometheusRule.enabled=true"}, want: []string{"WARNING: alerts are on and scraping is off"}, wantNot: []string{"Alerts, dashboards and scraping are off", "counted twice"}},
+		"alerts on what nobody scrapes":               {args: []string{"--set", "monitoring.prometheusRule.enabled=true"}, want: []string{"WARNING: alerts are on and scraping is off"}, wantNot: []string{"Alerts, dashboards and scraping are off", "counted twice"}},
 		"two ways of scraping": {
 			args: []string{"--set", "monitoring.prometheusRule.enabled=true,monitoring.podMonitor.enabled=true,monitoring.serviceMonitor.enabled=true"},
 			want: []string{"everything is counted twice"}, wantNot: []string{"scraping is off"},
 		},
-		"policies off": {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off", "admission.policies.enabled: true"}},
+		"an image that nobody has": {want: []string{"WARNING: the image is lanyard-k8s/lanyard:0.1.0", "ImagePullBackOff"}},
+		"an image of one's own":    {args: []string{"--set", "image.repository=r.example/lanyard"}, wantNot: []string{"ImagePullBackOff"}},
+		"an image by its digest":   {args: []string{"-f", "testdata/profiles/job-kinds.yaml"}, wantNot: []string{"ImagePullBackOff"}},
+		"policies off":             {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off", "admission.policies.enabled: true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,12 @@
 {{- $auth := .Values.global.platformConnectorAuth }}
 {{- $ns := .Release.Namespace }}
 Lanyard {{ .Chart.AppVersion }} stands in namespace {{ $ns }}.
+{{- if and (eq .Values.image.repository "lanyard-k8s/lanyard") (not .Values.image.digest) }}
+
+WARNING: the image is {{ include "lanyard.image" . | trimAll "\"" }}, the chart's default name, under which nothing is published yet.
+Unless every node has such an image already, pods end in ImagePullBackOff: build one, push it, and set image.repository and
+image.tag or image.digest.
+{{- end }}
 {{ if eq .Values.admission.mode "audit" }}
 admission.mode is audit: reserved names, paths and look-alikes only warn and count. When
 lanyard_admission_violations_total stays at zero, set admission.mode: enforce.
