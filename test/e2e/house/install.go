@@ -4,6 +4,7 @@ package house
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -54,27 +55,52 @@ func (h *House) Uninstall(ctx context.Context) error {
 	return nil
 }
 
+// Render is what a chart installs with values, all objects, as YAML. Nothing is installed.
+func (h *House) Render(ctx context.Context, chart, values string) (string, error) {
+	file, err := h.valuesFile(values)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(file) }()
+	version, err := h.Admin.Discovery().ServerVersion()
+	if err != nil {
+		return "", err
+	}
+	out, err := h.Cluster.Helm(ctx, "template", Release, chart, "--namespace="+Namespace, "--values="+file, "--kube-version="+version.GitVersion)
+	if err != nil {
+		return "", fmt.Errorf("helm template: %w: %s", err, out)
+	}
+	return out, nil
+}
+
 func (h *House) release(ctx context.Context, verb, chart, values string, args ...string) error {
-	merged, err := merge(h.DefaultValues(), h.options.Values, values)
+	file, err := h.valuesFile(values)
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(h.Cluster.Dir(), "values-*.yaml")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(file.Name()) }()
-	if _, err := file.Write(merged); err != nil {
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	all := append([]string{verb, Release, chart, "--namespace=" + Namespace, "--values=" + file.Name(), "--wait", "--timeout=" + patience.String()}, args...)
+	defer func() { _ = os.Remove(file) }()
+	all := append([]string{verb, Release, chart, "--namespace=" + Namespace, "--values=" + file, "--wait", "--timeout=" + patience.String()}, args...)
 	if out, err := h.Cluster.Helm(ctx, all...); err != nil {
 		return fmt.Errorf("helm %s: %w: %s", verb, err, out)
 	}
 	return nil
+}
+
+// valuesFile lays values over the house's and returns the file that holds them all.
+func (h *House) valuesFile(values string) (string, error) {
+	merged, err := merge(h.DefaultValues(), h.options.Values, values)
+	if err != nil {
+		return "", err
+	}
+	file, err := os.CreateTemp(h.Cluster.Dir(), "values-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(merged)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
 }
 
 // merge lays values over values, mapping by mapping, as helm does.

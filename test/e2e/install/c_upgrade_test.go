@@ -15,8 +15,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
 )
 
-// TestUpgrade upgrades from the state before the last change of the chart, programs included, while people submit and publishers
-// report.
+// TestUpgrade upgrades from an older state of the chart, programs included, while people submit and publishers report.
 func TestUpgrade(t *testing.T) {
 	h := home.Enter(t)
 	if installed(t, h) {
@@ -24,7 +23,8 @@ func TestUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	installOlder(t, h)
+	before, why := installOlder(t, h)
+	runs(t, h, before)
 	l := startLoad(t, h, "upgrade")
 	if err := h.Upgrade(t.Context(), house.Chart(), everything); err != nil {
 		t.Fatal(err)
@@ -32,48 +32,83 @@ func TestUpgrade(t *testing.T) {
 	jobActs(t, h, "after-upgrade")
 	l.more(t, 40)
 	l.end(t)
-	ours := metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=lanyard"}
-	pods, err := h.Admin.CoreV1().Pods(house.Namespace).List(t.Context(), ours)
+	runs(t, h, h.Image)
+	t.Run("from an older chart", func(t *testing.T) {
+		if why != nil {
+			t.Skipf("SKIPPED: %v; the upgrade was from this chart with other values", why)
+		}
+		if before == h.Image {
+			t.Errorf("the programs before the upgrade were %s, those of this tree", before)
+		}
+	})
+}
+
+// runs wants every pod of ours that runs to be of an image.
+func runs(t *testing.T, h *house.House, image string) {
+	t.Helper()
+	pods, err := h.Admin.CoreV1().Pods(house.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=lanyard"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pod := range pods.Items {
-		if got := pod.Spec.Containers[0].Image; pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && got != h.Image {
-			t.Errorf("pod %s runs %s after the upgrade, want %s", pod.Name, got, h.Image)
+		if got := pod.Spec.Containers[0].Image; pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && got != image {
+			t.Errorf("pod %s runs %s, want %s", pod.Name, got, image)
 		}
 	}
 }
 
-// installOlder installs an older state, or, where there is none, this one with other values: then every program is rolled out all
-// the same.
-func installOlder(t *testing.T, h *house.House) {
+// installOlder installs an older state and returns its image. Where the project's history is there, one must do; where it is not, this
+// state is installed with other values, so that every program is rolled out all the same, and why tells the reason.
+func installOlder(t *testing.T, h *house.House) (image string, why error) {
+	t.Helper()
+	image, err := installOneOf(t, h)
+	if errors.Is(err, errNoHistory) {
+		why, image = err, h.Image
+		err = h.Install(t.Context(), house.Chart(), everything, "--set=webhook.podAnnotations.e2e=before,exchange.podAnnotations.e2e=before,"+
+			"connector.socket.podAnnotations.e2e=before,connector.deployment.podAnnotations.e2e=before")
+	}
+	if err = errors.Join(err, h.Label(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return image, why
+}
+
+// installOneOf installs the newest older state that can be installed.
+func installOneOf(t *testing.T, h *house.House) (image string, err error) {
 	t.Helper()
 	tree, err := program.Tree()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	commits, err := olderStates(t.Context(), tree)
-	for _, commit := range commits {
-		var o older
-		if o, err = checkOut(t.Context(), tree, commit, commits); err == nil {
+	if err != nil {
+		return "", err
+	}
+	commits, differ, err := telling(t.Context(), h, tree, t.TempDir(), everything, commits)
+	if err != nil {
+		return "", err
+	}
+	var faults []error
+	unbuilt := 0
+	for i, commit := range commits {
+		o, err := checkOut(t.Context(), tree, commit, commits)
+		if err == nil {
 			err = o.install(t, h)
 		}
 		if err == nil {
-			t.Logf("upgrading from commit %s", commit)
-			break
+			t.Logf("upgrading from commit %s; what its chart installs differs: %t", commit, i < differ)
+			return o.image.Ref(), nil
+		}
+		if errors.Is(err, program.ErrNoModules) {
+			unbuilt++
 		}
 		t.Logf("commit %s will not do: %v", commit, err)
+		faults = append(faults, fmt.Errorf("commit %s: %w", commit, err))
 	}
-	if err != nil {
-		t.Logf("UPGRADING FROM THE SAME CHART, with other values, for want of an older state: %v", err)
-		if err := h.Install(t.Context(), house.Chart(), everything, "--set=webhook.podAnnotations.e2e=before,exchange.podAnnotations.e2e=before,"+
-			"connector.socket.podAnnotations.e2e=before,connector.deployment.podAnnotations.e2e=before"); err != nil {
-			t.Fatal(err)
-		}
+	if unbuilt == len(commits) {
+		return "", fmt.Errorf("%w: %w", errNoHistory, faults[0])
 	}
-	if err := h.Label(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	return "", errors.Join(faults...)
 }
 
 // install installs the older state. What a failed attempt has left is removed again.
@@ -83,7 +118,7 @@ func (o older) install(t *testing.T, h *house.House) error {
 		return err
 	}
 	image := fmt.Sprintf("\nimage: {repository: %q, tag: %q}\n", o.image.Repository, o.image.Tag)
-	err := h.Install(t.Context(), o.chart, strings.TrimSpace(everything)+image, "--timeout=90s")
+	err := h.Install(t.Context(), o.chart, strings.TrimSpace(everything)+image)
 	if err != nil {
 		err = errors.Join(err, h.Uninstall(t.Context()))
 	}
