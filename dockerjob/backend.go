@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -21,9 +22,10 @@ type Options struct {
 	Store    delegation.Store
 	Settings Settings
 	Metrics  *Metrics
-	// Reached says, as an ErrUnreachable with the reason, that containers do not reach the exchange now; no function if they always do. No job is
-	// started then.
-	Reached func(context.Context) error
+	// Reached gives the address at which containers reach the exchange now, which is what the host name of Settings.BaseURL means in them, or
+	// says, as an ErrUnreachable with the reason, that they do not: no job is started then. The zero address is what the Engine takes for
+	// the machine ("host-gateway"), and so is no function.
+	Reached func(context.Context) (netip.Addr, error)
 	// Clock is time.Now, if nil.
 	Clock func() time.Time
 	// Log is silent, if it is the zero Logger.
@@ -39,7 +41,7 @@ type Backend struct {
 	now     func() time.Time
 	log     logr.Logger
 	random  io.Reader
-	reach   func(context.Context) error
+	reach   func(context.Context) (netip.Addr, error)
 	at      func(Step) error // nil but in tests: called after each step
 
 	mu      sync.Mutex
@@ -69,7 +71,7 @@ func New(o Options) (*Backend, error) {
 		o.Log = logr.Discard()
 	}
 	if o.Reached == nil {
-		o.Reached = func(context.Context) error { return nil }
+		o.Reached = func(context.Context) (netip.Addr, error) { return netip.Addr{}, nil }
 	}
 	return &Backend{
 		reach:  o.Reached,

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -44,11 +46,11 @@ func TestNoJobStartsThatReachesNobody(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, sharedEngine(t))
 	var asked, good atomic.Int64
-	r.reached = func(context.Context) error {
+	r.reached = func(context.Context) (netip.Addr, error) {
 		if asked.Add(1) > good.Load() {
-			return fmt.Errorf("%w: a test says so", dockerjob.ErrUnreachable)
+			return netip.Addr{}, fmt.Errorf("%w: a test says so", dockerjob.ErrUnreachable)
 		}
-		return nil
+		return netip.Addr{}, nil
 	}
 	r.start()
 	for n := range int64(2) { // how often it is reached before it is not
@@ -66,6 +68,31 @@ func TestNoJobStartsThatReachesNobody(t *testing.T) {
 	if got := r.said(spec("lost", "say", "on")); got != "on\n" {
 		t.Errorf("afterwards a job said %q", got)
 	}
+}
+
+// TestTheServedAddress: what the exchange's name means in a container is the address that is served, whatever the Engine takes for the
+// machine's; and a container that was told an address which is served no more is not started.
+func TestTheServedAddress(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, sharedEngine(t))
+	var asked atomic.Int64
+	var moves atomic.Bool
+	r.reached = func(context.Context) (netip.Addr, error) {
+		if n := asked.Add(1); moves.Load() && n > 1 {
+			return netip.MustParseAddr("192.0.2.8"), nil
+		}
+		return netip.MustParseAddr("192.0.2.7"), nil
+	}
+	r.start()
+	if got := r.said(spec("served", "hosts", "lanyard.internal")); got != "192.0.2.7\n" {
+		t.Errorf("the name means %q in the job", got)
+	}
+	asked.Store(0)
+	moves.Store(true)
+	if _, err := r.Submit(t.Context(), alice, spec("moved", "wait")); !errors.Is(err, dockerjob.ErrUnreachable) || !strings.Contains(err.Error(), "its address has changed") {
+		t.Errorf("submitted with %v", err)
+	}
+	r.nothingLeft()
 }
 
 // bareImage makes an image of the probe's files and of no configuration.

@@ -61,7 +61,7 @@ func (b *Backend) worker(t *task) client.ContainerCreateOptions {
 	host := confined()
 	host.NetworkMode = container.NetworkMode(b.s.Network)
 	host.Mounts = []mount.Mount{proofMount(t.volume, b.s.MountPath, true)}
-	host.ExtraHosts = b.hosts()
+	host.ExtraHosts = b.hosts(t)
 	host.GroupAdd = t.groups
 	host.PidsLimit = &b.s.Pids
 	host.LogConfig = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}}
@@ -102,8 +102,11 @@ func amount(asked, otherwise resource.Quantity) *resource.Quantity {
 	}
 }
 
-// hosts makes the host name of the base URL known in the container.
-func (b *Backend) hosts() []string {
+// hostGateway is the address that the Engine takes for the machine: the default bridge's, unless its configuration has another.
+const hostGateway = "host-gateway"
+
+// hosts makes the host name of the base URL known in the container: as the address that is served, which the Engine need not know.
+func (b *Backend) hosts(t *task) []string {
 	u, err := url.Parse(b.s.BaseURL)
 	if err != nil {
 		return nil // it was checked at the start
@@ -111,7 +114,10 @@ func (b *Backend) hosts() []string {
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return nil
 	}
-	return []string{u.Hostname() + ":" + b.s.HostAddress}
+	if !t.host.IsValid() {
+		return []string{u.Hostname() + ":" + hostGateway}
+	}
+	return []string{u.Hostname() + ":" + t.host.String()}
 }
 
 // own are the variables that the platform sets.

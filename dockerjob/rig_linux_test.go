@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -88,7 +89,7 @@ type rig struct {
 	clock    func() time.Time
 	memory   *delegationtest.Memory // in place of the database, if set
 	wrap     func(delegation.Store) delegation.Store
-	reached  func(context.Context) error
+	reached  func(context.Context) (netip.Addr, error)
 	host     string // where the backend finds the Engine, if not at its own socket
 	stop     func()
 }

@@ -3,7 +3,6 @@ package dockerjob
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
@@ -26,9 +25,6 @@ type Settings struct {
 	// CA gives the PEM of the certificates that the exchange's is checked against; containers find it beside their proof. It is asked
 	// once for each job, so that new jobs are given a new authority as soon as there is one. It may be called from several goroutines.
 	CA func() []byte
-	// HostAddress is what BaseURL's host name means inside of containers. Empty is the Engine's "host-gateway", which is the
-	// address of the default bridge. It plays no part if BaseURL has an address.
-	HostAddress string
 	// Network is the network that containers are put on; "bridge".
 	Network string
 	// MountPath is the directory that holds the proof and the CA; wire.DefaultJobMountPath.
@@ -65,7 +61,6 @@ var ErrSettings = errors.New("dockerjob: settings")
 func (s Settings) filled() (Settings, error) {
 	fill(&s.Network, "bridge")
 	fill(&s.MountPath, wire.DefaultJobMountPath)
-	fill(&s.HostAddress, "host-gateway")
 	fill(&s.Pids, 1024)
 	fill(&s.MaxJobs, 1024)
 	fill(&s.MaxJobsEach, 256)
@@ -91,11 +86,6 @@ func (s Settings) filled() (Settings, error) {
 	}
 	if !path.IsAbs(s.MountPath) || path.Clean(s.MountPath) != s.MountPath || s.MountPath == "/" || strings.Contains(s.MountPath, ":") {
 		fault("MountPath: must be an absolute path without dots or colons")
-	}
-	if s.HostAddress != "host-gateway" {
-		if _, err := netip.ParseAddr(s.HostAddress); err != nil {
-			fault("HostAddress: must be an address or \"host-gateway\"")
-		}
 	}
 	if s.Network == "host" || s.Network == "none" || strings.HasPrefix(s.Network, "container:") {
 		fault("Network: must be a bridge; %q is not one", s.Network)

@@ -35,7 +35,6 @@ func TestNew(t *testing.T) {
 		"another's network":   {func(s *dockerjob.Settings) { s.Network = "container:x" }, []string{"Network"}},
 		"a mount that climbs": {func(s *dockerjob.Settings) { s.MountPath = "/a/../b" }, []string{"MountPath"}},
 		"a mount over all":    {func(s *dockerjob.Settings) { s.MountPath = "/" }, []string{"MountPath"}},
-		"a name as address":   {func(s *dockerjob.Settings) { s.HostAddress = "somewhere" }, []string{"HostAddress"}},
 		"numbers below zero": {func(s *dockerjob.Settings) { s.Pids, s.MaxJobs, s.MaxAge, s.Timeout = -1, -1, time.Second, -1 },
 			[]string{"Pids", "MaxJobs", "MaxAge", "Timeout"}},
 	} {

@@ -104,13 +104,15 @@ func (b *Backend) submit(ctx context.Context, subject string, spec Spec) (*task,
 	if err := b.takes(); err != nil {
 		return nil, err
 	}
-	if err := b.reach(ctx); err != nil {
+	host, err := b.reach(ctx)
+	if err != nil {
 		return nil, err
 	}
 	proof, t, err := b.enter(subject, spec)
 	if err != nil {
 		return nil, err
 	}
+	t.host = host
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t.mu.Lock()
@@ -374,10 +376,13 @@ func (b *Backend) checkFiles(ctx context.Context, t *task, p delegation.Proof) e
 	return nil
 }
 
-// start starts the container, if it still reaches the exchange.
+// start starts the container, if it still reaches the exchange, and by the address that it was told.
 func (b *Backend) start(ctx context.Context, t *task, _ delegation.Proof) error {
-	if err := b.reach(ctx); err != nil {
+	switch host, err := b.reach(ctx); {
+	case err != nil:
 		return err
+	case host != t.host:
+		return fmt.Errorf("%w: its address has changed meanwhile; come again", ErrUnreachable)
 	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()

@@ -2,6 +2,7 @@ package dockerjob
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -17,6 +18,7 @@ type task struct {
 	done    chan struct{}      // closed once the job has ended and its row was revoked
 
 	// Filled in step by step by the submission, which is alone with them until the container has been started.
+	host   netip.Addr // where the container reaches the exchange, as of the submission
 	image  image
 	ca     []byte // what the exchange's certificate is checked against, as of the submission
 	volume string

@@ -35,11 +35,11 @@ type bridge struct {
 
 	asked chan chan struct{} // whoever wants to know how it stands; closed when that is known
 
-	at   netip.Addr
 	stop func()
 	told string
 
 	mu    sync.Mutex
+	at    netip.Addr    // what is served, or was last; run alone changes it, and reads it without the lock
 	why   error         // nothing is served; nil otherwise
 	ended chan struct{} // closed once it serves no more
 }
@@ -86,11 +86,15 @@ func needsBridge(d settings.Docker) bool {
 	return true
 }
 
-// reached is nil if containers reach the exchange. Where they do not it is looked at again, for the Engine may have come back just now.
-func (p *parts) reached(ctx context.Context) error {
+// reached is the address at which containers reach the exchange, the zero one where they come by another than the bridge's. Where they do not
+// reach it, it is looked at again, for the Engine may have come back just now.
+func (p *parts) reached(ctx context.Context) (netip.Addr, error) {
 	b := p.local.bridge
-	if b == nil || b.unserved() == nil {
-		return nil
+	if b == nil {
+		return netip.Addr{}, nil
+	}
+	if at, err := b.served(); err == nil {
+		return at, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, bridgeAsked)
 	defer cancel()
@@ -103,11 +107,11 @@ func (p *parts) reached(ctx context.Context) error {
 		}
 	case <-ctx.Done():
 	}
-	return b.unserved()
+	return b.served()
 }
 
-// unserved says why the bridge is not served, in words that are for everybody, or nothing.
-func (b *bridge) unserved() error {
+// served is the address that is served, or why none is, in words that are for everybody.
+func (b *bridge) served() (netip.Addr, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	why := b.why
@@ -116,16 +120,16 @@ func (b *bridge) unserved() error {
 	}
 	switch {
 	case why == nil:
-		return nil
+		return b.at, nil
 	case errors.Is(why, dockerjob.ErrEngine): // whose own words are for the log
 		why = dockerjob.ErrEngine
 	}
-	return fmt.Errorf("%w: %s", dockerjob.ErrUnreachable, why.Error())
+	return netip.Addr{}, fmt.Errorf("%w: %s", dockerjob.ErrUnreachable, why.Error())
 }
 
-// unready is unserved for the page /readyz. An Engine that is away is a metric of its own, and makes nobody unready who serves the keys.
+// unready is served for the page /readyz. An Engine that is away is a metric of its own, and makes nobody unready who serves the keys.
 func (b *bridge) unready() error {
-	err := b.unserved()
+	_, err := b.served()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if errors.Is(b.why, dockerjob.ErrEngine) {
@@ -243,10 +247,10 @@ func (b *bridge) serve(ctx context.Context, l net.Listener, at netip.Addr) error
 			b.p.log.Error(err, "serving the bridge ended")
 		}
 	}()
-	b.at, b.stop = at, cancel
+	b.stop = cancel
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended = ended
+	b.at, b.ended = at, ended
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -19,6 +20,8 @@ import (
 type records interface {
 	delegation.Store
 	delegation.Notifier
+	// Told tells of a mark that was seen elsewhere: an older database, or another, is then answered for with delegation.ErrRestored.
+	Told(mark delegation.Mark) error
 }
 
 // storeEvery is how often the database is tried and its mark put onto the shelf, storeTimeout how long that may take.
@@ -72,32 +75,62 @@ func (p *parts) openStore(ctx context.Context) error {
 		return err
 	}
 	p.closer = append(p.closer, store.Close)
-	guard, err := store.Guard(ctx)
-	if err != nil {
-		return fmt.Errorf("read the database's mark: %w", err)
+	p.store = store
+	if err := p.compareMarks(ctx); err != nil {
+		return err
 	}
-	state, err := p.shelf.Read(ctx)
-	if err != nil {
-		return fmt.Errorf("read the mark that was last seen: %w", err)
+	if _, err := p.readMark(ctx); err != nil {
+		return err
 	}
-	if err := guard.Mark.Check(state.Mark); err != nil {
-		return fmt.Errorf("check the database: %w", err)
-	}
-	p.store, p.room = store, waiting.New(int(p.cfg.Limits.HeldPerRow), int(p.cfg.Limits.Held))
+	p.room = waiting.New(int(p.cfg.Limits.HeldPerRow), int(p.cfg.Limits.Held))
 	p.storeUp.Store(true)
 	p.task("database", p.watchStore)
 	p.task("judgements", func(ctx context.Context) error { return p.room.Follow(ctx, p.store) })
 	return nil
 }
 
-// watchStore tries the database now and then, and keeps the copy of its mark.
+// compareMarks tells the store of the mark on the shelf. The shelf is read first and the database afterwards: another replica that ends
+// something in between moves the database first, and so is not mistaken for somebody who has put it back.
+func (p *parts) compareMarks(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	state, err := p.shelf.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read the mark that was last seen: %w", err)
+	}
+	if err := p.store.Told(state.Mark); err != nil {
+		return fmt.Errorf("check the database: %w", err)
+	}
+	return nil
+}
+
+// readMark reads the database's mark, or finds that somebody has restored it.
+func (p *parts) readMark(ctx context.Context) (delegation.Mark, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	guard, err := p.store.Guard(ctx)
+	switch {
+	case errors.Is(err, delegation.ErrRestored):
+		return delegation.Mark{}, fmt.Errorf("check the database: %w", err)
+	case err != nil:
+		return delegation.Mark{}, fmt.Errorf("read the database's mark: %w", err)
+	}
+	return guard.Mark, nil
+}
+
+// watchStore tries the database now and then, and keeps the copy of its mark. It ends, and the program with it, where the database was
+// restored meanwhile: from the moment that the store has found that out it answers nothing.
 func (p *parts) watchStore(ctx context.Context) error {
 	tick := time.NewTicker(storeEvery)
 	defer tick.Stop()
 	last := ""
 	for {
+		err := p.tryStore(ctx)
+		if errors.Is(err, delegation.ErrRestored) {
+			return err
+		}
 		text := ""
-		if err := p.tryStore(ctx); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			text = err.Error()
 		}
 		if text != "" && text != last {
@@ -112,15 +145,20 @@ func (p *parts) watchStore(ctx context.Context) error {
 	}
 }
 
+// tryStore compares the database with the mark on the shelf, and with what this process has seen where the shelf cannot be read.
 func (p *parts) tryStore(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	guard, err := p.store.Guard(ctx)
+	unread := p.compareMarks(ctx)
+	mark, err := p.readMark(ctx)
 	p.storeUp.Store(err == nil)
-	if err != nil {
+	if err := errors.Join(unread, err); err != nil {
 		return err
 	}
-	return keys.Remember(ctx, p.shelf, guard.Mark)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := keys.Remember(ctx, p.shelf, mark); err != nil {
+		return fmt.Errorf("remember the database's mark: %w", err)
+	}
+	return nil
 }
 
 // rememberMark puts the mark onto the shelf after a revocation. Where that fails, the next try of the database does it.

@@ -38,6 +38,8 @@ const (
 type Options struct {
 	// LiveRestore keeps containers running while dockerd is away.
 	LiveRestore bool
+	// HostGatewayIP is what the Engine takes for the machine's address in containers' hosts ("host-gateway"), if not the bridge's.
+	HostGatewayIP string
 }
 
 // Engine is a running dockerd. Its methods may be called from several goroutines.
@@ -118,6 +120,9 @@ func (e *Engine) arguments(o Options, data string) []string {
 	}
 	if o.LiveRestore {
 		args = append(args, "--live-restore")
+	}
+	if o.HostGatewayIP != "" {
+		args = append(args, "--host-gateway-ip", o.HostGatewayIP)
 	}
 	return args
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/test/cluster/program"
+	"github.com/lanyard-k8s/lanyard/test/docker"
 )
 
 // claims finds the access token's claims among what a job printed.
@@ -187,5 +189,30 @@ func TestAnAdminRevokes(t *testing.T) {
 	info, err := os.Stat(h.dir + "/state")
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the state's directory: %v %v", info.Mode(), err)
+	}
+}
+
+// TestAnEngineWithAnotherIdeaOfTheMachine: "host-gateway-ip" in the Engine's configuration is not where the exchange listens, and jobs reach
+// it all the same.
+func TestAnEngineWithAnotherIdeaOfTheMachine(t *testing.T) {
+	t.Parallel()
+	if shared.absent != "" {
+		t.Skip("SKIPPED: " + shared.absent)
+	}
+	e := docker.ForTest(t, docker.Options{HostGatewayIP: "192.0.2.1"})
+	tree, err := program.Tree()
+	must(t, err)
+	dir, err := os.MkdirTemp(shared.dir, "images-")
+	must(t, err)
+	must(t, load(t.Context(), e, tree, dir))
+	h := shared.prepare(t, e, "")
+	h.start()
+	h.ready()
+	code, out := h.as(alice, "run", "--image", plainImage, "--", "exchange", "docker")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	if c := claims(t, out); c["sub"] != "alice@example.com" {
+		t.Errorf("claims %v", c)
 	}
 }
