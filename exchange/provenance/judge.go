@@ -191,6 +191,8 @@ func (r Rules) controlled(pod Object, live Live, known *Known, g Guards) Verdict
 		return refused(SubmissionClosed)
 	case work.Suspended:
 		return notYet(Suspended)
+	case known != nil && !g.listed(work): // confirmed before its kind left the list; who changed its template since, nobody knows
+		return waiting(BeforeGuards, work.Reference)
 	case known != nil:
 		return Verdict{Outcome: Confirmed, Submission: ref, Submitter: known.Submitter, Via: known.Via}
 	}

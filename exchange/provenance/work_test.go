@@ -101,6 +101,25 @@ func TestAKindThatIsListedLater(t *testing.T) {
 	}
 }
 
+// TestAKindThatWasNotListedForAWhile: work that was confirmed before its kind left the list gets no more rows when the kind is back.
+func TestAKindThatWasNotListedForAWhile(t *testing.T) {
+	t.Parallel()
+	work := object(job(), "train", "alice", nil)
+	for since, want := range map[int]Reason{5: "", 20: "", 21: BeforeGuards} {
+		g := guards()
+		g.Kinds[job()] = at(since)
+		got := rules().Pod(pod(jobController, &work), live(work), &Known{Submitter: "alice"}, g, at(60))
+		if got.Reason != want || (got.Outcome == Confirmed) != (want == "") {
+			t.Errorf("listed since %d: got %+v, want %q", since, got, want)
+		}
+	}
+	g := guards()
+	g.Epoch = at(25)
+	if got := rules().Pod(pod(jobController, &work), live(work), &Known{Submitter: "alice"}, g, at(60)); got.Outcome != Confirmed {
+		t.Errorf("an epoch that has moved since: %+v", got)
+	}
+}
+
 // TestLevels follows parents of parents, of a controller that makes them for each other.
 func TestLevels(t *testing.T) {
 	t.Parallel()

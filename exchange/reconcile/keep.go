@@ -143,6 +143,9 @@ func (r *Reconciler) sweepSubmissions(ctx context.Context, w *watches, now time.
 		for _, s := range page {
 			after = s.UID
 			kind, ours := kinds[s.GroupKind]
+			if !ours {
+				kind = w.unlisted(s.GroupKind, now)
+			}
 			if since, gone := w.missing[kind]; gone {
 				orphans++
 				if err := r.orphan(ctx, s, since, now); err != nil {

@@ -63,7 +63,7 @@ func newSeries() *Metrics {
 		skew:     gauge("lanyard_exchange_clock_skew_seconds", "Our clock less the API server's."),
 		leader:   gauge("lanyard_exchange_leader", "1 while this replica reconciles."),
 		rows:     gauge("lanyard_exchange_rows", "Pods whose rows live."),
-		orphans:  gauge("lanyard_exchange_orphaned_submissions", "Open submissions of objects whose kind the API server does not define; they end after an hour."),
+		orphans:  gauge("lanyard_exchange_orphaned_submissions", "Open submissions of objects whose kind the API server does not define or jobKinds does not list; they end after an hour."),
 	}
 	m.touch()
 	return m

@@ -62,7 +62,7 @@ type Options struct {
 	// EpochMargin is how much later than the API server's time the guard epoch is put, 11 s if zero: every API server must have learned
 	// of the policies by then. Only a test with one API server may say less.
 	EpochMargin time.Duration
-	// KindGone is for how long a kind must have been undefined before the submissions of its objects end, an hour if zero.
+	// KindGone is for how long a kind must have been undefined, or on no list, before the submissions of its objects end, an hour if zero.
 	KindGone time.Duration
 	// Workers judge at once, 64 if zero: they mostly wait, and share their looks at the policies.
 	Workers int

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
@@ -121,4 +123,59 @@ func TestAKindThatIsListedLater(t *testing.T) {
 	if got := r.epoch(t); !got.Equal(epoch) {
 		t.Errorf("the epoch moved from %s to %s", epoch, got)
 	}
+}
+
+// TestWorkOfAKindThatLeavesTheList has work of alice's confirmed, and its kind taken off the list and put back. Meanwhile mallory may change
+// its template; so its pods of afterwards act for nobody. Where the kind stays away, the submission is counted and ends.
+func TestWorkOfAKindThatLeavesTheList(t *testing.T) {
+	w := theWorld(t)
+	w.define(t, pytorch, "PyTorchJob")
+	r := w.running(t)
+	r.lists("kubeflow.org/PyTorchJob", true)
+	ns := w.namespace(t, true, "alice", "mallory", trainingOwner)
+	work := w.custom(t, "alice", ns, pytorch, "PyTorchJob", "train")
+	other := w.custom(t, "alice", ns, pytorch, "PyTorchJob", "other")
+	r.submitted(work.GetUID())
+	r.submitted(other.GetUID())
+	patch := []byte(`{"spec":{"replicas":{"template":{"spec":{"containers":[{"name":"main","image":"registry.example/evil:1"}]}}}}}`)
+	evil := func() error {
+		_, err := w.dynamic(t, "mallory").Resource(pytorch).Namespace(ns).Patch(t.Context(), "train", types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	forbidden(t, "another's template, while its kind is listed", evil())
+	epoch := r.epoch(t)
+	r.stop()
+
+	t.Cleanup(func() { w.apply(t, settings()) })
+	w.apply(t, unlisted())
+	r = w.begin(t, with(unlisted()))
+	r.lists("kubeflow.org/PyTorchJob", false)
+	within(t, 30*time.Second, "nothing guards the template", func() bool { return evil() == nil })
+	r.stop()
+	w.apply(t, settings())
+	r = w.begin(t)
+	r.lists("kubeflow.org/PyTorchJob", true)
+	pod := makePod(t, w.as(t, trainingOwner), worker(work, "worker-0"), ns)
+	r.bind(pod)
+	if got := r.row(pod, delegation.Revoked); got.Row.Reason != delegation.PodRefused || got.Row.SubmissionUID != "" {
+		t.Errorf("the row of its new pod is %+v", got.Row)
+	}
+	r.warned(ns, pod.UID, "before_guards", "its kind listed")
+	if s := r.submitted(work.GetUID()); s.Submitter != "alice" || !s.Open() {
+		t.Errorf("its submission is %+v", s)
+	}
+	if got := r.epoch(t); !got.Equal(epoch) {
+		t.Errorf("the epoch moved from %s to %s", epoch, got)
+	}
+	r.stop()
+
+	w.apply(t, unlisted())
+	reg := prometheus.NewRegistry()
+	m, err := reconcile.NewMetrics(reg)
+	must(t, err)
+	r = w.begin(t, with(unlisted()), func(o *reconcile.Options) { o.Metrics, o.Every, o.KindGone = m, 500*time.Millisecond, 4*time.Second })
+	within(t, 30*time.Second, "they are counted", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 2 })
+	r.closed(work.GetUID(), delegation.WorkGone)
+	r.closed(other.GetUID(), delegation.WorkGone)
+	within(t, 30*time.Second, "they are counted no more", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 0 })
 }
