@@ -39,7 +39,7 @@ func (e *endpoints) swap(old, next *replica) {
 func TestRollingRestartFailsNoCall(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	const delay = 200 * time.Millisecond
+	const delay = 2 * time.Second // more than a busy machine takes from the choice of a replica to the call
 	e := &endpoints{list: []*replica{serve(t, p, delay), serve(t, p, delay)}}
 	c := client(p)
 	defer c.CloseIdleConnections()

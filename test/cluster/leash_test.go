@@ -70,7 +70,7 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 	}
 	_ = child.Wait()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

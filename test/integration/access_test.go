@@ -114,10 +114,10 @@ func makeNamespace(t *testing.T, meta metav1.ObjectMeta) string {
 	return space.Name
 }
 
-// eventually asks until the answer is yes, and fails the test after half a minute of no.
+// eventually asks until the answer is yes, and fails the test after two minutes of no.
 func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
-	eventuallyWithin(t, 30*time.Second, what, done)
+	eventuallyWithin(t, 2*time.Minute, what, done)
 }
 
 // eventuallyWithin is eventually for what takes longer.

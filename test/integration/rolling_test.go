@@ -119,11 +119,11 @@ func (f fleet) start(t *testing.T, number int) *process.Process {
 		"--config="+f.config, "--tls-cert-dir="+f.certs, "--log-level=debug",
 		fmt.Sprintf("--listen=127.0.0.1:%d", listen), fmt.Sprintf("--metrics-listen=127.0.0.1:%d", metrics),
 		// Longer than the Service takes to notice, as in the chart.
-		"--drain-delay=2s")
+		"--drain-delay=5s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { restore(t, p.Stop(context.Background(), 10*time.Second)) })
+	t.Cleanup(func() { restore(t, p.Stop(context.Background(), 30*time.Second)) })
 	r := replica{addr: fmt.Sprintf("127.0.0.1:%d", listen), ready: fmt.Sprintf("http://127.0.0.1:%d/readyz", metrics)}
 	f.service.add(r)
 	eventually(t, "the Service knows that the replica is ready", func(context.Context) (bool, error) { return f.service.sendsTo(r), nil })

@@ -222,7 +222,7 @@ func value(o any, steps ...any) any {
 	return o
 }
 
-// eventually asks until the answer is yes, and fails the test after half a minute of no.
+// eventually asks until the answer is yes, and fails the test after two minutes of no.
 func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := await(t.Context(), done); err != nil {
@@ -231,7 +231,7 @@ func eventually(t *testing.T, what string, done func(context.Context) (bool, err
 }
 
 func await(ctx context.Context, done func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()

@@ -97,7 +97,7 @@ func start(t *testing.T) (*cluster.ControlPlane, *install.Installation) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { wantNone(t, cp.Stop(context.Background())) })
-	in, err := install.Start(t.Context(), cp, install.Options{Out: t.Output(), Values: "webhook: {timeoutSeconds: 1}"})
+	in, err := install.Start(t.Context(), cp, install.Options{Out: t.Output(), Values: "webhook: {timeoutSeconds: 10}"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func (n *node) clear() error {
 	// unseen.
 	if n.pid != 0 && n.on() {
 		_ = syscall.Kill(n.pid, syscall.SIGKILL)
-		timer := time.NewTimer(10 * time.Second)
+		timer := time.NewTimer(time.Minute)
 		defer timer.Stop()
 		select {
 		case <-n.process.Done():

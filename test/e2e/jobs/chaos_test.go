@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,12 +55,12 @@ func TestPartsDieUnderLoad(t *testing.T) {
 			began := time.Now()
 			awaitMore(t, h, steady, 3, "granted", func(i identity) bool { return granted(i) && i.Subject == house.Alice })
 			t.Logf("exchanging again, as seen here, %s after the end of the fault", time.Since(began).Round(100*time.Millisecond))
-			job := house.Job(fmt.Sprintf("after-%d", time.Now().UnixNano()), "job")
+			var job *batchv1.Job
 			house.Eventually(t, "a job to be taken", func(ctx context.Context) error {
-				made, err := alice.BatchV1().Jobs(house.Managed).Create(ctx, job, metav1.CreateOptions{})
-				if err == nil {
-					job = made
-				}
+				// Another name each time: what timed out may have been stored.
+				fresh := house.Job(fmt.Sprintf("after-%d", time.Now().UnixNano()), "job")
+				var err error
+				job, err = alice.BatchV1().Jobs(house.Managed).Create(ctx, fresh, metav1.CreateOptions{})
 				return err
 			})
 			wantActing(t, run(t, h, job), house.Alice, house.Managed)

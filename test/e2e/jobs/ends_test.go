@@ -48,7 +48,7 @@ func TestATokenEndsWithItsPod(t *testing.T) {
 	alice := h.MustClient(t, house.Alice)
 	t.Run("finished", func(t *testing.T) {
 		t.Parallel()
-		pod := h.PodOfJob(t, h.MustSubmit(t, alice, house.Managed, house.Job("finishing", "sleep", "--for=25s")))
+		pod := h.PodOfJob(t, h.MustSubmit(t, alice, house.Managed, house.Job("finishing", "sleep", "--for=90s")))
 		pod = h.AwaitPod(t, pod.Namespace, pod.Name, corev1.PodRunning)
 		by := thief(t, h, pod, "thief-of-finished")
 		h.AwaitPod(t, pod.Namespace, pod.Name, corev1.PodSucceeded)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestT29Outage takes the API server away, in two ways, from a connector that fails closed, one that fails open, and a deployment.
@@ -57,37 +58,31 @@ func TestT29Outage(t *testing.T) {
 // holdsOut is what must be so while the API server is away.
 func (h *home) holdsOut(t *testing.T, closed, open, deployment *running, known string, strangers []string) {
 	t.Helper()
-	timed := func(what string, limit time.Duration, f func() error) error {
-		begin := time.Now()
-		err := f()
-		if took := time.Since(begin); took > limit {
-			t.Errorf("%s: answered after %s, want %s", what, took, limit)
-		}
-		return err
-	}
+	took := timing.Answers{}
+	defer took.Judge(t)
 	for i, stranger := range strangers[:10] {
 		for what, r := range map[string]*running{"socket": closed, "deployment": deployment} {
-			err := timed(what+": a stranger", 2200*time.Millisecond, func() error { return r.call(stranger, "") })
+			err := took.Time(what+": a stranger", 2200*time.Millisecond, func() error { return r.call(stranger, "") })
 			if status.Code(err) != codes.Unavailable || !marked(err) {
 				t.Errorf("%s: a stranger: %v, want Unavailable with ErrorInfo", what, err)
 			}
-			if err := timed(what+": a known caller", 500*time.Millisecond, func() error { return r.call(known, "") }); err != nil {
+			if err := took.Time(what+": a known caller", 500*time.Millisecond, func() error { return r.call(known, "") }); err != nil {
 				t.Errorf("%s: a known caller: %v", what, err)
 			}
 		}
-		limit := 2200 * time.Millisecond
+		limit, when := 2200*time.Millisecond, "at first"
 		if i > 4 {
-			limit = 500 * time.Millisecond // the breaker knows by now
+			limit, when = 500*time.Millisecond, "the breaker knows"
 		}
-		if err := timed("open: about its node", limit, func() error { return open.call(stranger, "") }); err != nil {
+		if err := took.Time("open, "+when+": about its node", limit, func() error { return open.call(stranger, "") }); err != nil {
 			t.Errorf("fail-open, own node: %v", err)
 		}
-		err := timed("open: about another", limit, func() error { return open.call(stranger, h.away.Name) })
+		err := took.Time("open, "+when+": about another", limit, func() error { return open.call(stranger, h.away.Name) })
 		if status.Code(err) != codes.Unavailable || marked(err) {
 			t.Errorf("fail-open, another node: %v, want Unavailable without ErrorInfo", err)
 		}
 	}
-	if err := timed("no token", 500*time.Millisecond, func() error { return closed.call("", "") }); err != nil {
+	if err := took.Time("no token", 500*time.Millisecond, func() error { return closed.call("", "") }); err != nil {
 		t.Errorf("a caller without a token: %v", err)
 	}
 	if got := open.counter(violation("node_mismatch")); got != 0 {

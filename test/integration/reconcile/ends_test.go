@@ -85,7 +85,7 @@ func TestEnds(t *testing.T) {
 		_, err = jobs.Patch(t.Context(), "suspended", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 		must(t, err)
 		var again *corev1.Pod
-		within(t, 20*time.Second, "there is another pod", func() bool {
+		within(t, 2*time.Minute, "there is another pod", func() bool {
 			list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=suspended"})
 			for i := range list.Items {
 				if list.Items[i].UID != pod.UID {
@@ -124,7 +124,7 @@ func TestEnds(t *testing.T) {
 		_, err = jobs.Patch(t.Context(), "revoked", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 		must(t, err)
 		var again *corev1.Pod
-		within(t, 20*time.Second, "there is another pod", func() bool {
+		within(t, 2*time.Minute, "there is another pod", func() bool {
 			list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=revoked"})
 			for i := range list.Items {
 				if list.Items[i].UID != pod.UID {
@@ -151,7 +151,7 @@ func TestGoneWhileNobodyLooked(t *testing.T) {
 	r.stop()
 	must(t, w.admin.BatchV1().Jobs(ns).Delete(t.Context(), "gone", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 	for _, p := range []*corev1.Pod{pod, bare} {
-		within(t, 20*time.Second, "the pod is gone", func() bool {
+		within(t, 2*time.Minute, "the pod is gone", func() bool {
 			_ = w.admin.CoreV1().Pods(ns).Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 			_, err := w.admin.CoreV1().Pods(ns).Get(t.Context(), p.Name, metav1.GetOptions{})
 			return err != nil
@@ -170,7 +170,7 @@ func TestGoneWhileNobodyLooked(t *testing.T) {
 // TestMaxAge renews rows at half of their life, and ends them at the hard cap.
 func TestMaxAge(t *testing.T) {
 	w := theWorld(t)
-	const age = 4 * time.Second
+	const age = 10 * time.Second
 	r := w.running(t, func(o *reconcile.Options) { o.MaxAge, o.Every = age, 500*time.Millisecond })
 	ns := w.namespace(t, true, "alice")
 	_, pod := r.active(ns, "long")
@@ -203,7 +203,7 @@ func TestClocksThatDiffer(t *testing.T) {
 	pod := r.podOf(job)
 	r.bind(pod)
 	began := time.Now()
-	within(t, 10*time.Second, "some time passes", func() bool { r.unknown(job.UID); return time.Since(began) > 3*time.Second })
+	within(t, 2*time.Minute, "some time passes", func() bool { r.unknown(job.UID); return time.Since(began) > 3*time.Second })
 	off.Store(0)
 	r.submitted(job.UID)
 	r.row(pod, delegation.Active)
@@ -239,7 +239,7 @@ func TestTheCertificate(t *testing.T) {
 	holds := func(want string) {
 		t.Helper()
 		for _, space := range []string{ns, publishers, listed, release} {
-			within(t, 20*time.Second, "the ConfigMap holds the "+want+" certificate", func() bool {
+			within(t, 2*time.Minute, "the ConfigMap holds the "+want+" certificate", func() bool {
 				m, err := w.admin.CoreV1().ConfigMaps(space).Get(t.Context(), "lanyard-ca", metav1.GetOptions{})
 				return err == nil && m.Data[wire.CAFile] == want
 			})

@@ -21,7 +21,7 @@ import (
 const (
 	many    = 1000
 	atMost  = 5 * time.Second
-	busy    = 8 * atMost
+	busy    = 24 * atMost
 	perJob  = 50
 	patient = 5 * time.Minute
 )

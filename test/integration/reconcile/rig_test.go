@@ -111,7 +111,7 @@ func (r *rig) settled() {
 func (r *rig) submitted(uid types.UID) delegation.Submission {
 	r.t.Helper()
 	var s delegation.Submission
-	within(r.t, 20*time.Second, "there is a submission", func() bool {
+	within(r.t, 2*time.Minute, "there is a submission", func() bool {
 		var err error
 		s, err = r.store.Submission(r.t.Context(), string(uid))
 		return err == nil
@@ -129,7 +129,7 @@ func rowName(p *corev1.Pod) string {
 func (r *rig) row(p *corev1.Pod, want delegation.RowState) delegation.Standing {
 	r.t.Helper()
 	var s delegation.Standing
-	within(r.t, 20*time.Second, "the row of "+p.Name+" is "+string(want), func() bool {
+	within(r.t, 2*time.Minute, "the row of "+p.Name+" is "+string(want), func() bool {
 		var err error
 		s, err = r.store.Get(r.t.Context(), rowName(p))
 		return err == nil && s.Row.State == want
@@ -149,7 +149,7 @@ func (r *rig) unknown(uid types.UID) {
 func (r *rig) warned(namespace string, uid types.UID, words ...string) {
 	r.t.Helper()
 	var last string
-	within(r.t, 20*time.Second, "there is an Event with "+strings.Join(words, ", "), func() bool {
+	within(r.t, 2*time.Minute, "there is an Event with "+strings.Join(words, ", "), func() bool {
 		events, err := r.admin.CoreV1().Events(namespace).List(r.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false

@@ -129,7 +129,7 @@ func TestCronJobs(t *testing.T) {
 	if got := r.row(pod, delegation.Active); got.Submission.Submitter != "alice" {
 		t.Errorf("a parent that goes touches running work: %+v", got)
 	}
-	within(t, 10*time.Second, "the CronJob is gone", func() bool {
+	within(t, 2*time.Minute, "the CronJob is gone", func() bool {
 		_, err := w.admin.BatchV1().CronJobs(ns).Get(t.Context(), "nightly", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})

@@ -93,7 +93,7 @@ func fillCpuset(top, dir string) error {
 }
 
 // removal bounds how long the last processes of a cgroup may take to be gone.
-const removal = 10 * time.Second
+const removal = 2 * time.Minute
 
 // Remove kills what is in the cgroup of this name and below, and removes it from every hierarchy. That there is none is no
 // fault.
