@@ -147,8 +147,11 @@ func (e *Engine) stat(ctx context.Context, id, path string) (container.PathStat,
 // in the image, for instance.
 func (e *Engine) start(ctx context.Context, id string) error {
 	_, err := e.c.ContainerStart(ctx, id, client.ContainerStartOptions{})
-	if err == nil || client.IsErrConnectionFailed(err) || ctx.Err() != nil {
+	switch {
+	case err == nil || client.IsErrConnectionFailed(err):
 		return kind(err)
+	case ctx.Err() != nil:
+		return kind(ctx.Err()) // and not what the Engine said to that: it may quote the command
 	}
 	return fmt.Errorf("%w: %s", ErrStart, oneLine(err.Error()))
 }

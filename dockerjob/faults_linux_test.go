@@ -62,6 +62,15 @@ func TestNotStarted(t *testing.T) {
 			t.Errorf("%s: counted %v times as %s", name, got, tc.outcome)
 		}
 	}
+	// What the Engine says of a program that is not there quotes it, and so does what its submitter is told; the log has none of it.
+	s := image(varied("lanyard.test/marked:1", `ENTRYPOINT ["/m4rk3d-pr0gr4m"]`))
+	s.Command = []string{"--token=m4rk3d"}
+	if _, err := r.Submit(t.Context(), alice, s); !errors.Is(err, dockerjob.ErrStart) || !strings.Contains(err.Error(), "m4rk3d-pr0gr4m") {
+		t.Errorf("a program that is not there: %v", err)
+	}
+	if log := r.log.String(); strings.Contains(log, "m4rk3d") || !strings.Contains(log, `"cause"="`+dockerjob.ErrStart.Error()+`"`) {
+		t.Errorf("the log: %s", log)
+	}
 	r.submit(spec("one", "wait"))
 	r.submit(spec("two", "wait"))
 	if _, err := r.Submit(t.Context(), alice, spec("three", "wait")); !errors.Is(err, dockerjob.ErrTooMany) {

@@ -67,6 +67,22 @@ var (
 	ErrClosed = errors.New("the backend is stopping")
 )
 
+// Cause is what of an error may be written down where others than the submitter read it. What the Engine says of a container that does not
+// start quotes the job's command, and that may hold a secret in the wrong place: its submitter is told, the log is not.
+func Cause(err error) string {
+	var invalid *InvalidError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &invalid):
+		return "the job is not valid"
+	case errors.Is(err, ErrStart):
+		return ErrStart.Error()
+	default:
+		return err.Error()
+	}
+}
+
 // InvalidError is a Spec that may not run, with every fault.
 type InvalidError struct {
 	Faults field.ErrorList

@@ -83,11 +83,11 @@ func (b *Backend) Submit(ctx context.Context, subject string, spec Spec) (Job, e
 	b.metrics.submitted(err, time.Since(began))
 	var invalid *InvalidError
 	if errors.As(err, &invalid) { // nothing that it holds is written down: it may be long, and a secret in the wrong place
-		b.log.Info("job not started", obs.KeyCaller, subject, "cause", "the job is not valid", "faults", len(invalid.Faults))
+		b.log.Info("job not started", obs.KeyCaller, subject, "cause", Cause(err), "faults", len(invalid.Faults))
 		return Job{}, err
 	}
 	if err != nil {
-		b.log.Info("job not started", obs.KeyCaller, subject, "job", spec.Names(), "cause", err.Error())
+		b.log.Info("job not started", obs.KeyCaller, subject, "job", spec.Names(), "cause", Cause(err))
 		return Job{}, err
 	}
 	b.log.Info("job started", obs.KeyCaller, subject, "job", spec.Names(), "id", t.id, "container", t.container)

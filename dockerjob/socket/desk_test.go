@@ -142,6 +142,18 @@ func TestWhatTheBackendSays(t *testing.T) {
 	}
 }
 
+// TestAStartThatFailedIsNotQuoted: the user is told what the Engine said, which quotes the command; the log and the audit line are not.
+func TestAStartThatFailedIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	d := serve(t, &fake{err: fmt.Errorf("write the proof: %w: exec: \"/m4rk3d\": no such file", dockerjob.ErrStart)}, nil)
+	if status, text, _ := d.ask(http.MethodPost, "/v1/jobs", spec); status != http.StatusBadRequest || !strings.Contains(text, "m4rk3d") {
+		t.Errorf("the user is told %d %s", status, text)
+	}
+	if log := d.log.String(); strings.Contains(log, "m4rk3d") || !strings.Contains(log, `"cause":"the container did not start"`) {
+		t.Errorf("the log: %s", log)
+	}
+}
+
 // TestAfterAStartNobodyIsToldThatThereIsNoJob: jobs that run are not known before containers and rows have been compared.
 func TestAfterAStartNobodyIsToldThatThereIsNoJob(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func (d *Desk) judge(c *call, err error) (int, jobs.Failure) {
 	var no refusal
 	var bad malformed
 	var invalid *dockerjob.InvalidError
-	c.detail = err.Error()
+	c.detail = dockerjob.Cause(err)
 	switch {
 	case errors.As(err, &no) && no.why == outcomeTooMany:
 		c.outcome = no.why
