@@ -26,7 +26,7 @@ const (
 )
 
 const values = `
-jobs: {namespaces: [team-a, team-strict, team-mesh]}
+jobs: {namespaces: [team-a, team-strict, team-mesh], networkPolicy: {enabled: true}}
 delegatingControllers:
   - {identity: "system:serviceaccount:kube-system:cronjob-controller", parents: [batch/CronJob]}
   - {identity: "` + fleetController + `", parents: [fleet.example.com/Fleet]}
