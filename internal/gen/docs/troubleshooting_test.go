@@ -16,7 +16,7 @@ func others() []string {
 		"no such file or directory", "remote error: tls: bad certificate", "x509: certificate is valid for", "no matches for kind",
 		"values don't meet the specifications of the schema", "additional properties", "another operation (install/upgrade/rollback) is in progress",
 		"chart requires kubeVersion", "UPGRADE FAILED", "in version", "namespaces \"team-a\" not found", "secret \"lanyard-webhook-tls\" not found",
-		"configmap \"lanyard-ca\" not found", "failed calling webhook", "read only connection",
+		"configmap \"lanyard-ca\" not found", "failed calling webhook", "job lanyard-uninstall failed: DeadlineExceeded", "has no deployed releases", "read only connection",
 	}
 }
 
