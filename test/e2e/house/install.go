@@ -25,13 +25,15 @@ func Chart() string {
 	return filepath.Join(tree, "charts", "lanyard")
 }
 
-// DefaultValues are what the chart is installed with: our image, and who is managed and listed. Everything else is the chart's.
+// DefaultValues are what the chart is installed with: our image, who is managed and listed, and time for a machine that runs two
+// clusters at once. Everything else is the chart's.
 func (h *House) DefaultValues() string {
 	repository, tag, _ := strings.Cut(h.Image, ":")
 	return fmt.Sprintf(`
 image: {repository: %q, tag: %q}
 jobs: {namespaces: [%s]}
 publishers: [%s/%s]
+webhook: {timeoutSeconds: 10}
 `, repository, tag, Managed, Listed, Monitor)
 }
 

@@ -63,7 +63,7 @@ func shakeHands(ctx context.Context, address, file string) (certificateLine, err
 		return line, err
 	}
 	dialer := tls.Dialer{
-		NetDialer: &net.Dialer{Timeout: 5 * time.Second},
+		NetDialer: &net.Dialer{Timeout: 30 * time.Second},
 		Config:    &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}},
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
