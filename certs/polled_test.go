@@ -25,7 +25,7 @@ func TestANodeThatWatchesNoMoreFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full := func(string, string, time.Duration) (source, error) {
+	full := func(string, string, time.Duration, logr.Logger) (source, error) {
 		return nil, fmt.Errorf("watch: %w", syscall.EMFILE)
 	}
 	loaded := make(chan time.Time, 10)

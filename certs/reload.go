@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -29,9 +28,10 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Reloader serves the pair in a directory and follows its changes. It wraps controller-runtime's certwatcher, and looks at the files
-// by itself where the node can watch no more of them; either keeps the old pair when the new one cannot be read or does not match; on top of that a pair that has already expired never
-// replaces one that has not, since that is what a restored backup looks like.
+// Reloader serves the pair in a directory and follows its changes. It looks at the files every interval, and at once when
+// controller-runtime's certwatcher sees a new pair, where the node can watch more files. The old pair stays when the new one cannot be
+// read or does not match, and a pair that has already expired never replaces one that has not, since that is what a restored backup
+// looks like.
 type Reloader struct {
 	watcher source
 	mu      sync.Mutex // serialises adopt
@@ -46,12 +46,12 @@ func NewReloader(dir string, opts Options) (*Reloader, error) {
 }
 
 // newReloader is NewReloader with a way to watch.
-func newReloader(dir string, opts Options, watch func(cert, key string, interval time.Duration) (source, error)) (*Reloader, error) {
+func newReloader(dir string, opts Options, watch func(cert, key string, interval time.Duration, log logr.Logger) (source, error)) (*Reloader, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
 	cert, key := filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile)
-	w, err := watch(cert, key, opts.Interval)
+	w, err := watch(cert, key, opts.Interval, opts.Log)
 	if exhausted(err) {
 		opts.Log.Info("the node's limit of watched files is reached; the certificate is looked at every few seconds instead", "cause", err.Error())
 		w, err = newPolled(cert, key, opts.Interval, opts.Log)
@@ -61,15 +61,7 @@ func newReloader(dir string, opts Options, watch func(cert, key string, interval
 	}
 	r := &Reloader{watcher: w, opts: opts}
 	r.adopt()
-	// RegisterCallback calls back once at once, holding the lock that adopt needs; that call has nothing new to say. Later
-	// calls come in goroutines of their own, so that their argument may be older than what the watcher holds by then.
-	var registered atomic.Bool
-	w.RegisterCallback(func(tls.Certificate) {
-		if registered.Load() {
-			r.adopt()
-		}
-	})
-	registered.Store(true)
+	w.RegisterCallback(func(tls.Certificate) { r.adopt() })
 	return r, nil
 }
 
@@ -110,7 +102,7 @@ func (r *Reloader) adopt() {
 		return
 	}
 	old := r.current.Load()
-	if old != nil && bytes.Equal(old.Leaf.Raw, next.Leaf.Raw) {
+	if old != nil && sameChain(old, next) {
 		return
 	}
 	now := r.opts.Now()
