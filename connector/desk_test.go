@@ -94,7 +94,7 @@ func TestACallIsBounded(t *testing.T) {
 	g := start(t, nodebinding.Socket, func(s *setup) { s.Intake.(*remembering).hold = make(chan struct{}); s.Timeout = 50 * time.Millisecond })
 	begin := time.Now()
 	wantCode(t, "a stuck intake", g.call(t, nil, ""), codes.DeadlineExceeded)
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("answered after %s", took)
 	}
 }

@@ -14,7 +14,7 @@
 //	whoami         exchanges the subject token as the SDK does, and says the access token's claims
 //	exchange FILE  the same with a proof from FILE
 //	sleep SECONDS  sleeps
-//	wait           sleeps until it is ended
+//	wait           sleeps until it is ended, and ends with 0 on SIGTERM
 //	eat BYTES      takes so much memory
 //	fork N         starts N processes that wait, and says how many it could
 //	exit CODE      ends
@@ -28,6 +28,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,11 +43,16 @@ func main() {
 	if len(args) == 0 {
 		args = []string{"say", "nothing to do"}
 	}
+	ended := make(chan os.Signal, 1)
+	if slices.Contains(args, "wait") { // from the beginning: whoever reads what is said before may end it at once
+		signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
+	}
 	for len(args) > 0 {
 		verb := args[0]
 		args = args[1:]
 		if verb == "wait" {
-			wait()
+			<-ended
+			os.Exit(0)
 		}
 		if verb == "whoami" {
 			whoami(os.Getenv(wire.EnvSubjectTokenFile))
@@ -135,14 +141,6 @@ func number(arg string) int {
 		os.Exit(2)
 	}
 	return n
-}
-
-// wait waits for the signals that end a container, and ends with 0 on SIGTERM.
-func wait() {
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
-	<-ended
-	os.Exit(0)
 }
 
 func status(name string) {

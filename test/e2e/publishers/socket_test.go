@@ -29,7 +29,8 @@ func TestTheSocketIsTaken(t *testing.T) {
 	t.Cleanup(func() { _, _ = r.inside(cleaning(), r.far, "chmod", "0755", hostDir) })
 
 	l := r.startLoad(t, "socket", r.far)
-	before := r.metric(t, r.connector(t, r.far), replaced)
+	before := -1.0
+	await(t, patience, "the connector's count can be read", func() bool { before = r.metric(t, r.connector(t, r.far), replaced); return before >= 0 })
 	t.Run("removed", func(t *testing.T) {
 		remover := r.create(t, r.squatter("remover", "--listen=false"))
 		r.awaitPhase(t, remover, corev1.PodSucceeded)
