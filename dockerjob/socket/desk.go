@@ -77,7 +77,7 @@ type callerKey struct{}
 // finished for as long as drain.
 func (d *Desk) Task(l *Listener, drain time.Duration) func(context.Context) error {
 	listener := &connections{
-		UnixListener: l.UnixListener, bounds: d.o.Bounds, open: map[uint32]int{}, refused: d.o.Metrics.refused.Inc,
+		UnixListener: l.UnixListener, bounds: d.o.Bounds, refused: d.o.Metrics.refused.Inc,
 		failed: func(err error) { d.o.Log.Error(err, "the kernel does not tell who connects to the submitters' socket") },
 	}
 	srv := &http.Server{

@@ -56,7 +56,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "lanyard_submit_requests_total", Help: "Requests of users on the submitters' socket, by operation and outcome.",
 		}, []string{"operation", "outcome"}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "lanyard_submit_connections_refused_total", Help: "Connections to the submitters' socket that were closed unread: far over a bound.",
+			Name: "lanyard_submit_connections_refused_total", Help: "Connections to the submitters' socket that were closed unread: over a bound, with as many told so already.",
 		}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lanyard_submit_requests_open", Help: "Requests on the submitters' socket that are under way, streams of output among them.",
