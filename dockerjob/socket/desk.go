@@ -28,7 +28,7 @@ type Jobs interface {
 	Ready() error
 }
 
-// Options make a Desk. Everything but Audit is needed.
+// Options make a Desk. Everything but Audit and Clock is needed.
 type Options struct {
 	Jobs       Jobs
 	Submitters Submitters
@@ -37,6 +37,8 @@ type Options struct {
 	Log        logr.Logger
 	// Audit gets one line for each request, whatever else is logged; the zero value is Log.
 	Audit logr.Logger
+	// Clock is time.Now, if nil.
+	Clock func() time.Time
 }
 
 // Desk answers users.
@@ -45,6 +47,7 @@ type Desk struct {
 	audit   logr.Logger
 	mux     *http.ServeMux
 	starts  *starts
+	rates   *rates
 	closing context.Context // ends when the process is told to stop: streams end, and jobs go on
 	close   context.CancelFunc
 }
@@ -57,7 +60,10 @@ func New(o Options) (*Desk, error) {
 	if o.Audit.GetSink() == nil {
 		o.Audit = o.Log
 	}
-	d := &Desk{o: o, audit: o.Audit.WithName("audit"), starts: newStarts()}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	d := &Desk{o: o, audit: o.Audit.WithName("audit"), starts: newStarts(), rates: newRates(o.Clock)}
 	d.closing, d.close = context.WithCancel(context.Background())
 	d.mux = d.routes()
 	return d, nil

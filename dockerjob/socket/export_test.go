@@ -1,5 +1,7 @@
 package socket
 
+import "time"
+
 // Places gives connections of users places, as a listener does.
 type Places struct{ c connections }
 
@@ -15,3 +17,15 @@ func (p *Places) Enter(uid uint32) (place, told bool, leave func()) {
 		}
 	}
 }
+
+// Rates is how often users ask.
+type Rates struct{ r *rates }
+
+// NewRates knows nobody yet.
+func NewRates(now func() time.Time) *Rates { return &Rates{newRates(now)} }
+
+// Take says whether a user may ask now.
+func (r *Rates) Take(uid uint32) bool { return r.r.take(uid) }
+
+// Known is how many users are remembered.
+func (r *Rates) Known() int { return len(r.r.of) }

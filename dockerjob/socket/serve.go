@@ -19,6 +19,7 @@ type call struct {
 	job     string
 	outcome outcome
 	detail  string // for the log
+	bounded bool   // it is refused for there being too many, of which there may be very many
 }
 
 // handler answers a call; a nil error means that it has written its answer.
@@ -59,7 +60,8 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// answer finds out who asks before anything of the request is looked at, and writes one audit line.
+// answer finds out who asks before anything of the request is looked at, and writes one audit line; of refusals by a bound, one for a user
+// and second.
 func (d *Desk) answer(w http.ResponseWriter, r *http.Request, op operation, h handler) {
 	c := &call{op: op, job: r.PathValue("id")}
 	err := d.identify(r, c)
@@ -72,6 +74,15 @@ func (d *Desk) answer(w http.ResponseWriter, r *http.Request, op operation, h ha
 		c.outcome = outcomeDone
 	}
 	d.o.Metrics.requests.WithLabelValues(string(c.op), string(c.outcome)).Inc()
+	if c.bounded {
+		unsaid, ok := d.rates.tell(c.uid)
+		if !ok {
+			return
+		}
+		if unsaid > 0 {
+			c.detail += fmt.Sprintf("; %d more were refused since the last such line", unsaid)
+		}
+	}
 	d.audit.Info("job", "operation", string(c.op), "outcome", string(c.outcome), "uid", c.uid, "subject", c.subject, "job", short(c.job), "cause", short(c.detail))
 }
 
@@ -92,7 +103,12 @@ func (d *Desk) identify(r *http.Request, c *call) error {
 		return errors.New("a request did not come by the socket")
 	}
 	c.uid = from.uid
-	if from.over {
+	switch {
+	case !d.rates.take(from.uid): // before anybody is looked up
+		c.bounded = true
+		return refusal{outcomeTooMany, "too many requests to the submitters' socket; come again more slowly"}
+	case from.over:
+		c.bounded = true
 		return refusal{outcomeTooMany, "too many connections to the submitters' socket; close some, or come again"}
 	}
 	subject, no := d.o.Submitters.of(from.uid)
