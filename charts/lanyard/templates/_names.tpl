@@ -43,6 +43,25 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{/* lanyard.placement: where pods run, and before whom. Takes a program's values. */}}
+{{- define "lanyard.placement" -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* What the restricted PodSecurity level asks of every container. */}}
 {{- define "lanyard.containerSecurity" -}}
 allowPrivilegeEscalation: false
