@@ -104,7 +104,7 @@ type RowQuery struct {
 type Keeper interface {
 	// Collect deletes and erases one batch; it is called until nothing was left to do.
 	Collect(ctx context.Context, c Collection) (Collected, error)
-	// Guard is what was last saved.
+	// Guard is what was last saved. A database that has fallen behind what this process has seen of it is ErrRestored; see Mark.
 	Guard(ctx context.Context) (Guard, error)
 	// Advance saves the guard and returns what stands then; see Guard.Advance.
 	Advance(ctx context.Context, g Guard) (Guard, error)

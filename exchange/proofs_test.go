@@ -344,7 +344,7 @@ func TestRows(t *testing.T) {
 func TestTheDatabase(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
-		"down": delegation.ErrUnavailable, "read-only": delegation.ErrReadOnly, "damaged": delegation.ErrCorrupt, "newer": delegation.ErrSchemaNewer,
+		"down": delegation.ErrUnavailable, "read-only": delegation.ErrReadOnly, "damaged": delegation.ErrCorrupt, "newer": delegation.ErrSchemaNewer, "restored": delegation.ErrRestored,
 		"older": delegation.ErrSchemaOlder, "slow": context.DeadlineExceeded,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -150,7 +150,10 @@ func (p *parts) tryStore(ctx context.Context) error {
 	unread := p.compareMarks(ctx)
 	mark, err := p.readMark(ctx)
 	p.storeUp.Store(err == nil)
-	if err := errors.Join(unread, err); err != nil {
+	if err == nil {
+		err = unread
+	}
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)

@@ -53,6 +53,9 @@ func TestAShelfKeepsWhatItIsGiven(t *testing.T) {
 			mark := delegation.Mark{Lineage: "a", Ended: 3}
 			must(t, keys.Remember(t.Context(), shelf, mark))
 			must(t, keys.Remember(t.Context(), shelf, delegation.Mark{Lineage: "a", Ended: 2})) // older: not taken
+			if err := keys.Remember(t.Context(), shelf, delegation.Mark{Lineage: "b", Ended: 5}); !errors.Is(err, delegation.ErrRestored) {
+				t.Errorf("the mark of another database: %v, want ErrRestored", err)
+			}
 			if s, err := shelf.Read(t.Context()); err != nil || s.Mark != mark || len(s.Keys) != 1 {
 				t.Errorf("got %v %v", s.Mark, err)
 			}

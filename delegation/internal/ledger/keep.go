@@ -41,7 +41,14 @@ func (s *Store) Collect(ctx context.Context, q delegation.Collection) (delegatio
 
 // Guard is what was last saved.
 func (s *Store) Guard(ctx context.Context) (delegation.Guard, error) {
+	before, err := s.witness.newest()
+	if err != nil {
+		return delegation.Guard{}, s.failure(ctx, "read the guard", err)
+	}
 	g, err := scanGuard(s.read.QueryRowContext(ctx, getGuard))
+	if err == nil {
+		err = s.witness.met(before, g.Mark)
+	}
 	if err != nil {
 		return delegation.Guard{}, s.failure(ctx, "read the guard", err)
 	}
@@ -66,6 +73,7 @@ func (s *Store) Advance(ctx context.Context, want delegation.Guard) (delegation.
 func (s *Store) AcceptRestore(ctx context.Context, seen delegation.Mark, at time.Time) (delegation.Guard, error) {
 	var got delegation.Guard
 	at = delegation.Moment(at)
+	s.witness.forget()
 	err := s.transact(ctx, "accept a restored database", func(c *change) error {
 		if _, err := c.exec(ctx, closeEvery, moment(at), string(delegation.Restored)); err != nil {
 			return err
@@ -82,6 +90,9 @@ func (s *Store) AcceptRestore(ctx context.Context, seen delegation.Mark, at time
 		got.Mark = have.Mark.After(seen, rand.Text())
 		return c.saveGuard(ctx, got)
 	})
+	if err == nil {
+		err = s.Told(got.Mark)
+	}
 	return got, err
 }
 

@@ -34,6 +34,7 @@ type Dialect struct {
 type Store struct {
 	Hub
 	dialect Dialect
+	witness witness
 	read    *sql.DB
 	write   *sql.DB
 	get     *sql.Stmt
@@ -72,6 +73,7 @@ type change struct {
 	s     *Store
 	rows  []string // changed
 	ended bool     // something was ended, which moves the mark
+	mark  delegation.Mark
 }
 
 // mostRuns is how often a transaction is run that keeps losing to others.
@@ -92,6 +94,10 @@ func (s *Store) transact(ctx context.Context, what string, f func(*change) error
 }
 
 func (s *Store) once(ctx context.Context, f func(*change) error) error {
+	before, err := s.witness.newest()
+	if err != nil {
+		return err
+	}
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
@@ -102,8 +108,8 @@ func (s *Store) once(ctx context.Context, f func(*change) error) error {
 		return err
 	}
 	if c.ended {
-		if _, err := c.ExecContext(ctx, bumpMark); err != nil {
-			return fmt.Errorf("move the mark: %w", err)
+		if err := c.moveMark(ctx, before); err != nil {
+			return err
 		}
 	}
 	if s.dialect.Announce != nil && len(c.rows) > 0 {
@@ -114,16 +120,28 @@ func (s *Store) once(ctx context.Context, f func(*change) error) error {
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	if err := s.witness.met(delegation.Mark{}, c.mark); err != nil {
+		return err
+	}
 	if s.dialect.Announce == nil && len(c.rows) > 0 {
 		s.Tell(c.rows...)
 	}
 	return nil
 }
 
+// moveMark counts an ending, unless the database has forgotten others: counting on would hide that.
+func (c *change) moveMark(ctx context.Context, before delegation.Mark) error {
+	if err := c.QueryRowContext(ctx, bumpMark).Scan(&c.mark.Lineage, &c.mark.Ended); err != nil {
+		return fmt.Errorf("move the mark: %w", err)
+	}
+	return c.s.witness.met(before, delegation.Mark{Lineage: c.mark.Lineage, Ended: c.mark.Ended - 1}) // as it stood before ours
+}
+
 // failure gives an error its sentinel. What the caller's context did is an unavailability too, and stays visible.
 func (s *Store) failure(ctx context.Context, what string, err error) error {
 	for _, known := range []error{
 		delegation.ErrNotFound, delegation.ErrInvalid, delegation.ErrConflict, delegation.ErrEnded, delegation.ErrCorrupt,
+		delegation.ErrRestored,
 	} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("%s: %w", what, err)

@@ -9,15 +9,19 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
-// Get is a row and its submission, in one statement.
+// Get is a row and its submission, in one statement with the database's mark.
 func (s *Store) Get(ctx context.Context, name string) (delegation.Standing, error) {
 	var (
 		row delegation.Standing
 		f   rowFields
 		of  submissionFields
-		err error
+		got delegation.Mark
 	)
-	into := append(f.into(), of.into()...)
+	before, err := s.witness.newest()
+	if err != nil {
+		return row, s.failure(ctx, "get a row", err)
+	}
+	into := append(append(f.into(), of.into()...), &got.Lineage, &got.Ended)
 	if s.get != nil {
 		err = s.get.QueryRowContext(ctx, name).Scan(into...)
 	} else {
@@ -25,6 +29,9 @@ func (s *Store) Get(ctx context.Context, name string) (delegation.Standing, erro
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, fmt.Errorf("get a row: %w", delegation.ErrNotFound)
+	}
+	if err == nil {
+		err = s.witness.met(before, got)
 	}
 	if err == nil {
 		if row.Row, err = f.read(); err == nil {

@@ -16,8 +16,9 @@ const (
 const (
 	getStanding = `SELECT d.name, d.kind, d.submission, d.bound_reference_name, d.bound_reference_value, d.namespace, d.service_account,
  d.node_name, d.proof_hash, d.state, d.rev, d.created_at, d.expires_at, d.revoked_at, d.reason,
- s.uid, s.group_kind, s.cluster, s.namespace, s.name, s.submitter, s.via_uid, s.audiences, s.scopes, s.state, s.confirmed_at, s.closed_at, s.revoked_at, s.reason
- FROM delegation d LEFT JOIN submission s ON s.uid = d.submission WHERE d.name = $1`
+ s.uid, s.group_kind, s.cluster, s.namespace, s.name, s.submitter, s.via_uid, s.audiences, s.scopes, s.state, s.confirmed_at, s.closed_at, s.revoked_at, s.reason,
+ g.lineage, g.ended
+ FROM delegation d LEFT JOIN submission s ON s.uid = d.submission LEFT JOIN guard g ON g.id = 1 WHERE d.name = $1`
 	getSubmission   = `SELECT ` + submissionColumns + ` FROM submission WHERE uid = $1`
 	getRow          = `SELECT ` + rowColumns + ` FROM delegation WHERE name = $1`
 	listSubmissions = `SELECT ` + submissionColumns + ` FROM submission
@@ -40,7 +41,7 @@ const (
  WHERE submission = $1 AND state <> 'REVOKED' RETURNING name`
 	submissionsOf = `SELECT ` + submissionColumns + ` FROM submission WHERE submitter = $1 AND revoked_at IS NULL ORDER BY uid`
 	setGuard      = `UPDATE guard SET epoch = $1, policies = $2, lineage = $3, ended = $4 WHERE id = 1`
-	bumpMark      = `UPDATE guard SET ended = ended + 1 WHERE id = 1`
+	bumpMark      = `UPDATE guard SET ended = ended + 1 WHERE id = 1 RETURNING lineage, ended`
 
 	closeEvery  = `UPDATE submission SET state = 'CLOSED', closed_at = $1, revoked_at = $1, reason = $2 WHERE state = 'CONFIRMED'`
 	revokeEvery = `UPDATE delegation SET state = 'REVOKED', rev = rev + 1, revoked_at = $1, reason = $2 WHERE state <> 'REVOKED' RETURNING name`

@@ -135,7 +135,9 @@ func (w *world) known(t *testing.T) templates {
 	w.templates.once.Do(func() {
 		h := w.house(t)
 		w.templates.sqlite = w.cp.Path("template")
-		configs := []string{w.onSQLite(w.templates.sqlite)}
+		// Both run at once, so each needs a place of its own for its mark.
+		configs := []string{strings.Replace(w.onSQLite(w.templates.sqlite), "{secret: "+release+"/"+keySecret+"}", "{directory: "+t.TempDir()+"/keys}", 1)}
+		w.emptied(t)
 		if w.pg != nil {
 			w.templates.postgres = w.database(t)
 			configs = append(configs, w.onPostgres(t, w.templates.postgres, ""))
@@ -144,7 +146,6 @@ func (w *world) known(t *testing.T) templates {
 		for i, config := range configs {
 			w.migrate(t, config)
 			p := w.replica(t, fmt.Sprint("template-", i), config)
-			w.emptied(t) // of the other database's mark: to the second one, the first would be the one that was lost
 			must(t, p.Start(t.Context()))
 			programs = append(programs, p)
 		}
