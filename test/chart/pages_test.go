@@ -46,6 +46,32 @@ func TestTheInstallsOfThePagesCanWork(t *testing.T) {
 	}
 }
 
+// TestTheUpgradesOfThePagesLoseNoValue: every install of the pages is by --set alone, and an upgrade with a file that lacks these values
+// takes them back. So a page that gives a file says before where it comes from; the others reuse the release's.
+func TestTheUpgradesOfThePagesLoseNoValue(t *testing.T) {
+	t.Parallel()
+	upgrades := 0
+	for _, page := range pages(t) {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range helmCommand.FindAllStringSubmatchIndex(string(raw), -1) {
+			if string(raw[m[2]:m[3]]) != "upgrade" {
+				continue
+			}
+			upgrades++
+			command, before := string(raw[m[4]:m[5]]), string(raw[:m[0]])
+			if !strings.Contains(command, "--reuse-values") && !(strings.Contains(command, "-f values.yaml") && strings.Contains(before, "helm get values lanyard --namespace lanyard -o yaml > values.yaml")) {
+				t.Errorf("%s: helm upgrade %s would lose the values of the install", page, command)
+			}
+		}
+	}
+	if upgrades < 3 {
+		t.Errorf("found %d upgrades; the pages have three", upgrades)
+	}
+}
+
 // pages are the pages that people read first.
 func pages(t *testing.T) []string {
 	t.Helper()
