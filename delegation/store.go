@@ -136,10 +136,13 @@ type Collected struct {
 	Rows        int
 	Submitters  int
 	Submissions int
+	// Undone are what the deleted rows were bound to whose reason was not lasting, a pod's UID or a container's id. What still runs of
+	// these has no answer now but "not judged yet", until it is judged again.
+	Undone []string
 }
 
 // None says whether there was nothing to do.
-func (c Collected) None() bool { return c == Collected{} }
+func (c Collected) None() bool { return c.Rows+c.Submitters+c.Submissions == 0 }
 
 // Notifier is a Store that tells of changes. Both stores of this house do.
 type Notifier interface {

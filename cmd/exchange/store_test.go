@@ -51,7 +51,9 @@ func (p *parts) mark(t *testing.T) delegation.Mark {
 func TestARunningExchangeNoticesARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	for name, seen := range map[string]func(delegation.Mark) delegation.Mark{
-		"it has fallen behind":   func(m delegation.Mark) delegation.Mark { return delegation.Mark{Lineage: m.Lineage, Ended: m.Ended + 10} },
+		"it has fallen behind": func(m delegation.Mark) delegation.Mark {
+			return delegation.Mark{Lineage: m.Lineage, Ended: m.Ended + 10}
+		},
 		"it is another database": func(delegation.Mark) delegation.Mark { return delegation.Mark{Lineage: "other", Ended: 0} },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package delegationtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func collectRows(t *testing.T, s delegation.Store) {
 	got, err := s.Collect(ctx, delegation.Collection{Limit: 100})
 	expect(t, "collect nothing", err, nil)
 	same(t, "nothing was asked for", delegation.Collected{}, got)
-	total, batches := 0, 0
+	total, batches, undone := 0, 0, []string(nil)
 	for {
 		got, err := s.Collect(ctx, delegation.Collection{Tombstones: At(5), Limit: 100})
 		expect(t, "collect", err, nil)
@@ -87,10 +88,12 @@ func collectRows(t *testing.T, s delegation.Store) {
 		if got.Rows > 100 {
 			t.Fatalf("a batch of %d", got.Rows)
 		}
-		total, batches = total+got.Rows, batches+1
+		total, batches, undone = total+got.Rows, batches+1, append(undone, got.Undone...)
 	}
 	same(t, "collected", many+2, total) // those that ended, closed's revoked one, the refused one
 	same(t, "in batches", 3, batches)
+	slices.Sort(undone)
+	same(t, "whose pods may still run", []string{"refused", "revoked of closed"}, undone)
 	for _, pod := range []string{"alive", "ended late", "revoked of open"} {
 		get(t, s, PodRow("open", pod).Name)
 	}

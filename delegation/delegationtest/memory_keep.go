@@ -80,6 +80,9 @@ func (m *Memory) Collect(ctx context.Context, c delegation.Collection) (got dele
 		case r.RevokedAt.Before(c.Tombstones) && (r.Reason.Lasting() || closed) && got.Rows < pageLength(c.Limit):
 			delete(m.rows, r.Name)
 			got.Rows++
+			if r.Bound.Value != "" && !r.Reason.Lasting() {
+				got.Undone = append(got.Undone, r.Bound.Value)
+			}
 		default:
 			left[r.SubmissionUID]++
 		}

@@ -163,13 +163,22 @@ func (r *Reconciler) sweepSubmissions(ctx context.Context, w *watches, now time.
 	}
 }
 
-// collect deletes what has had its time.
-func (r *Reconciler) collect(ctx context.Context, _ *watches, now time.Time) error {
+// collect deletes what has had its time. A pod that was refused, or whose row was revoked, may run on without its row: it is judged
+// again, so that its answer stays "no" and does not become "not yet".
+func (r *Reconciler) collect(ctx context.Context, w *watches, now time.Time) error {
 	c := delegation.Collection{Tombstones: now.Add(-r.options.Tombstones), Submitters: now.Add(-r.options.Retention), Limit: collectBatch}
 	for {
 		got, err := r.options.Store.Collect(ctx, c)
 		if err != nil || got.None() {
 			return err
+		}
+		if len(got.Undone) > 0 {
+			pods := w.seen(provenance.PodKind())
+			for _, uid := range got.Undone {
+				if k, there := pods[uid]; there {
+					r.queue.Add(k)
+				}
+			}
 		}
 	}
 }

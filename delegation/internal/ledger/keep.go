@@ -16,12 +16,14 @@ func (s *Store) Collect(ctx context.Context, q delegation.Collection) (delegatio
 	var got delegation.Collected
 	err := s.transact(ctx, "collect", func(c *change) error {
 		got = delegation.Collected{}
+		if err := c.collectRows(ctx, q, &got); err != nil {
+			return err
+		}
 		for _, step := range []struct {
 			count     *int
 			statement string
 			before    time.Time
 		}{
-			{&got.Rows, collectRows(), q.Tombstones},
 			{&got.Submitters, eraseSubmitters, q.Submitters},
 			{&got.Submissions, collectSubmissions(), q.Submitters},
 		} {
@@ -37,6 +39,27 @@ func (s *Store) Collect(ctx context.Context, q delegation.Collection) (delegatio
 		return nil
 	})
 	return got, err
+}
+
+// collectRows deletes tombstones, and notes what they were bound to where their reason may be undone by that.
+func (c *change) collectRows(ctx context.Context, q delegation.Collection, got *delegation.Collected) error {
+	if q.Tombstones.IsZero() {
+		return nil
+	}
+	rows, err := c.QueryContext(ctx, collectRows(), moment(q.Tombstones), page(q.Limit))
+	deleted, err := scanAll(rows, err, func(from scanner) (r delegation.Row, err error) {
+		return r, from.Scan(&r.Bound.Value, &r.Reason)
+	})
+	if err != nil {
+		return err
+	}
+	got.Rows = len(deleted)
+	for _, r := range deleted {
+		if r.Bound.Value != "" && !r.Reason.Lasting() {
+			got.Undone = append(got.Undone, r.Bound.Value)
+		}
+	}
+	return nil
 }
 
 // Guard is what was last saved.

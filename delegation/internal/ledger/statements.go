@@ -50,7 +50,8 @@ const (
 // Collecting.
 func collectRows() string {
 	return `DELETE FROM delegation WHERE name IN (SELECT d.name FROM delegation d LEFT JOIN submission s ON s.uid = d.submission
- WHERE d.state = 'REVOKED' AND d.revoked_at < $1 AND (d.reason IN (` + lasting() + `) OR s.uid IS NULL OR s.state = 'CLOSED') ORDER BY d.revoked_at LIMIT $2)`
+ WHERE d.state = 'REVOKED' AND d.revoked_at < $1 AND (d.reason IN (` + lasting() + `) OR s.uid IS NULL OR s.state = 'CLOSED') ORDER BY d.revoked_at LIMIT $2)
+ RETURNING bound_reference_value, reason`
 }
 
 const eraseSubmitters = `UPDATE submission SET submitter = '' WHERE uid IN (SELECT s.uid FROM submission s

@@ -35,7 +35,9 @@ func TestADatabaseIsRestoredUnderARunningExchange(t *testing.T) {
 			database := w.databaseThatKnows(t)
 			var saved []byte
 			return w.onPostgres(t, database, ""),
-				func(t *testing.T) { saved = w.postgresClient(t, nil, "pg_dump", "--clean", "--if-exists", w.pg.Conn(database)) },
+				func(t *testing.T) {
+					saved = w.postgresClient(t, nil, "pg_dump", "--clean", "--if-exists", w.pg.Conn(database))
+				},
 				func(t *testing.T) {
 					w.postgresClient(t, saved, "psql", "-q", "-v", "ON_ERROR_STOP=1", "--single-transaction", w.pg.Conn(database))
 				}
