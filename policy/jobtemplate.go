@@ -56,9 +56,12 @@ func jobTemplatesVariables(l literals) []admissionregistrationv1.Variable {
 			"  .filter(p, p.startsWith(variables.of)).map(p, p.split(':')[1].split('.'))"),
 		variable("spec", "dyn(object.?spec.orValue({}))"),
 		variable("oldSpec", "dyn(oldObject == null ? {} : oldObject.?spec.orValue({}))"),
-		variable("changed", "oldObject != null && (variables.paths.size() == 0 ?\n"+
+		// A path that neither object has says nothing: it is misspelt, or of another served version of the kind. Without any other,
+		// all of spec is compared, as for a kind without paths.
+		variable("found", "variables.paths.filter(p, "+at("dyn(object)")+".hasValue() ||\n  oldObject != null && "+at("dyn(oldObject)")+".hasValue())"),
+		variable("changed", "oldObject != null && (variables.found.size() == 0 ?\n"+
 			"!("+sameBut("variables.spec", "variables.oldSpec", "suspend")+") :\n"+
-			"!variables.paths.all(p, "+at("dyn(object)")+" ==\n  "+at("dyn(oldObject)")+"))"),
+			"!variables.found.all(p, "+at("dyn(object)")+" ==\n  "+at("dyn(oldObject)")+"))"),
 		variable("manual", batch("object", "manualSelector")),
 		variable("manualBefore", "oldObject != null && "+batch("oldObject", "manualSelector")),
 		variable("templateLabels", labels("object")),

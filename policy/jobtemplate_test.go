@@ -6,6 +6,8 @@ func TestJobTemplates(t *testing.T) {
 	t.Parallel()
 	s := trainers()
 	s.Kinds = append(s.Kinds, Kind{Group: "y.example.com", Kind: "Plain", PodCreators: []string{trainOperator}})
+	s.Kinds = append(s.Kinds, Kind{Group: "z.example.com", Kind: "Typo", PodCreators: []string{trainOperator}})
+	s.TemplatePaths = append(s.TemplatePaths, "z.example.com/Typo:spec.replicaSpec", "z.example.com/Typo:spec.heads.main.template")
 	v := named(t, s, JobTemplates)
 	job := func(spec, template string) string {
 		return "{apiVersion: batch/v1, kind: Job, metadata: {name: j, uid: u, annotations: {" + by("alice") + "}}, spec: {" + spec + "template: {" + template + "}}}"
@@ -17,7 +19,7 @@ func TestJobTemplates(t *testing.T) {
 		return "{apiVersion: batch/v1, kind: CronJob, metadata: {name: c, uid: c, annotations: {" + by("alice") + "}}, spec: {" + spec + "jobTemplate: {" + template + "}}}"
 	}
 	custom := func(kind, spec string) string {
-		return "{apiVersion: " + map[string]string{"Trainer": "x", "Plain": "y"}[kind] + ".example.com/v1, kind: " + kind + ", metadata: {annotations: {" + by("alice") + "}}, spec: {" + spec + "}}"
+		return "{apiVersion: " + map[string]string{"Trainer": "x", "Plain": "y", "Typo": "z"}[kind] + ".example.com/v1, kind: " + kind + ", metadata: {annotations: {" + by("alice") + "}}, spec: {" + spec + "}}"
 	}
 	const one, other = "spec: {containers: [{name: c, image: a}]}", "spec: {containers: [{name: c, image: b}]}"
 	const kueue = "system:serviceaccount:kueue-system:kueue-controller-manager"
@@ -61,6 +63,13 @@ func TestJobTemplates(t *testing.T) {
 		"a custom kind that loses a key":               {q: question{object: custom("Plain", ""), old: custom("Plain", "replicas: 1"), user: "bob"}, want: alone},
 		"a custom kind without paths is suspended":     {q: question{object: custom("Plain", "replicas: 1, suspend: true"), old: custom("Plain", "replicas: 1"), user: "bob"}},
 		"a custom kind whose template is a word":       {q: question{object: custom("Plain", "template: big"), old: custom("Plain", "template: big"), user: "bob"}},
+		"a custom kind whose paths are misspelt":       {q: question{object: custom("Typo", "replicaSpecs: {a: 2}"), old: custom("Typo", "replicaSpecs: {a: 1}"), user: "bob"}, want: alone},
+		"one with a part of a path":                    {q: question{object: custom("Typo", "heads: {main: 2}, a: 2"), old: custom("Typo", "heads: {}, a: 1"), user: "bob"}, want: alone},
+		"one that its creator changes":                 {q: question{object: custom("Typo", "replicaSpecs: {a: 2}"), old: custom("Typo", "replicaSpecs: {a: 1}")}},
+		"one that is re-applied and suspended":         {q: question{object: custom("Typo", "replicaSpecs: {a: 1}, suspend: true"), old: custom("Typo", "replicaSpecs: {a: 1}"), user: "bob"}},
+		"one whose path turns up":                      {q: question{object: custom("Typo", "replicaSpec: {}"), old: custom("Typo", ""), user: "bob"}, want: alone},
+		"one whose path is there, and empty":           {q: question{object: custom("Typo", "replicaSpec: {}, replicas: 2"), old: custom("Typo", "replicaSpec: {}, replicas: 1"), user: "bob"}},
+		"another served version of a custom kind":      {q: question{object: custom("Trainer", "groups: [{template: {a: 2}}]"), old: custom("Trainer", "groups: [{template: {a: 1}}]"), user: "bob"}, want: alone},
 		"a pod is none of its business":                {q: question{object: podOf("labels: {a: b}"), old: podOf(""), user: "bob"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ type Settings struct {
 	Delegating         []Controller `json:"delegating"`         // controllers that create job kinds for a parent
 	Submitters         []string     `json:"submitters"`         // usernames of service accounts that may submit
 	TemplateEditors    []string     `json:"templateEditors"`    // usernames that may change the templates of other people's work
-	TemplatePaths      []string     `json:"templatePaths"`      // "group/Kind:spec.path": what P6 guards of a custom kind; none: all of spec but suspend
+	TemplatePaths      []string     `json:"templatePaths"`      // "group/Kind:spec.path": what P6 guards of a custom kind; none, or none that the object has: all of spec but suspend
 	ExcludedNamespaces []string     `json:"excludedNamespaces"` // never managed, whatever their labels say; the release's own among them
 	SocketConnector    string       `json:"socketConnector"`    // the socket connector's username; empty: not known, and not fenced
 	ForeignConditions  []string     `json:"foreignConditions"`  // condition types that the socket connector leaves alone, besides the kubelet's

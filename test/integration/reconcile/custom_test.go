@@ -16,12 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/policy"
 )
 
 // The kinds of other people's controllers, for which the tests stand in.
@@ -196,6 +198,48 @@ func TestAParentOfACustomKind(t *testing.T) {
 	_, err := w.dynamic(t, "mallory").Resource(jobset).Namespace(ns).Patch(t.Context(), "set", "application/merge-patch+json", patch, metav1.PatchOptions{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'lanyard-job-templates'") {
 		t.Errorf("mallory changes what it makes pods from: %v", err)
+	}
+}
+
+// TestTemplatePaths lets mallory change custom objects of alice's whose kind has paths: a right one, one that is misspelt, and one of another
+// version that the definition serves.
+func TestTemplatePaths(t *testing.T) {
+	w := theWorld(t)
+	w.define(t, pytorch, "PyTorchJob")
+	ns := w.namespace(t, true, "alice", "mallory")
+	w.custom(t, "alice", ns, pytorch, "PyTorchJob", "train")
+	t.Cleanup(func() { w.apply(t, settings()) })
+	change := func(user, patch string) error {
+		_, err := w.dynamic(t, user).Resource(pytorch).Namespace(ns).Patch(t.Context(), "train", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	const template, scale = `{"spec":{"replicas":{"template":{"spec":{"image":"evil:1"}}}}}`, `{"spec":{"parallelism":3}}`
+	for name, tc := range map[string]struct {
+		path   string
+		scales bool
+	}{
+		"the right path":         {"spec.replicas.template", true},
+		"a misspelt path":        {"spec.replica.template", false},
+		"a misspelt last key":    {"spec.replicas.templates", false},
+		"a path of another form": {"spec.pytorchReplicaSpecs", false},
+	} {
+		s := settings()
+		s.TemplatePaths = []string{"kubeflow.org/PyTorchJob:" + tc.path}
+		put(t, w, built(t, s, policy.JobTemplates))
+		within(t, 30*time.Second, name+" is in force", func() bool {
+			err := change("mallory", scale) // refused or not, that is what tells the policies apart
+			return tc.scales == (err == nil)
+		})
+		if err := change("mallory", template); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'lanyard-job-templates'") ||
+			!strings.Contains(err.Error(), "who alone may change what they are made from") {
+			t.Errorf("%s: mallory changes the template: %v", name, err)
+		}
+		for what, err := range map[string]error{"suspends it": change("mallory", `{"spec":{"suspend":true}}`), "marks it": change("mallory", `{"metadata":{"labels":{"a":"b"}}}`)} {
+			if err != nil {
+				t.Errorf("%s: mallory %s: %v", name, what, err)
+			}
+		}
+		must(t, change("alice", template))
 	}
 }
 
