@@ -27,6 +27,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/test/cluster"
 	"github.com/lanyard-k8s/lanyard/test/cluster/install"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // releaseNamespace is where the chart is installed.
@@ -77,7 +78,7 @@ func (c *chart) put(o *unstructured.Unstructured) {
 
 // unfence removes the policy, whose name other tests need, too.
 func (c *chart) unfence() {
-	admission := c.admin.AdmissionregistrationV1()
+	admission := c.Admin.AdmissionregistrationV1()
 	_ = admission.ValidatingAdmissionPolicyBindings().Delete(context.Background(), wire.PolicyNodeStatus, metav1.DeleteOptions{})
 	_ = admission.ValidatingAdmissionPolicies().Delete(context.Background(), wire.PolicyNodeStatus, metav1.DeleteOptions{})
 }
@@ -153,7 +154,7 @@ func (c *chart) ownKubeconfig(r *running, token string) string {
 // awaitFence waits until the policy is in force, without which the program would not start.
 func (c *chart) awaitFence(user *kubernetes.Clientset) {
 	c.t.Helper()
-	within(c.t, 30*time.Second, "the policy is in force", func() bool {
+	timing.Within(c.t, 30*time.Second, "the policy is in force", func() bool {
 		err := condition(c.t.Context(), user, c.node.Name, "lanyard.dev/probe", metav1.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), wire.PolicyNodeStatus)
 	})
@@ -201,7 +202,7 @@ func (h *home) in(namespace string) *home {
 // space makes a namespace, unless it is there.
 func (h *home) space(name string) {
 	h.t.Helper()
-	_, err := h.admin.CoreV1().Namespaces().Create(h.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := h.Admin.CoreV1().Namespaces().Create(h.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		must(h.t, err)
 	}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestT3T4T5T6DeadPods: a token that was good a moment before is refused within a second of its pod's end, in both roles,
@@ -28,7 +30,7 @@ func TestT3T4T5T6DeadPods(t *testing.T) {
 			"T5 succeeded": {func(p *corev1.Pod) {
 				p = p.DeepCopy()
 				p.Status.Phase = corev1.PodSucceeded
-				_, err := h.admin.CoreV1().Pods(h.namespace).UpdateStatus(t.Context(), p, metav1.UpdateOptions{})
+				_, err := h.Admin.CoreV1().Pods(h.namespace).UpdateStatus(t.Context(), p, metav1.UpdateOptions{})
 				must(t, err)
 			}, 0},
 			"T6 made anew under its name": {func(p *corev1.Pod) { h.remove(p, 0); h.remove(h.pod(p.Name, monitor, h.node.Name), 0) }, 0},
@@ -37,14 +39,14 @@ func TestT3T4T5T6DeadPods(t *testing.T) {
 				pod := h.pod("short-lived", monitor, h.node.Name)
 				defer func() {
 					zero := int64(0)
-					_ = h.admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+					_ = h.Admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
 				}()
 				token := h.of(pod)
 				must(t, r.call(token, ""))
 				before := r.counter(violation("pod_not_live"))
 				tc.end(pod)
 				start := time.Now()
-				within(t, tc.grace+30*time.Second, "the token is refused", func() bool {
+				timing.Within(t, tc.grace+30*time.Second, "the token is refused", func() bool {
 					return status.Code(r.call(token, "")) == codes.Unauthenticated
 				})
 				took := time.Since(start)
@@ -64,15 +66,15 @@ func TestT7ANodeThatWasMadeAnew(t *testing.T) {
 	token := h.of(h.pod("here", monitor, h.node.Name))
 	must(t, socket.call(token, ""))
 	must(t, deployment.call(token, ""))
-	nodes := h.admin.CoreV1().Nodes()
+	nodes := h.Admin.CoreV1().Nodes()
 	must(t, nodes.Delete(t.Context(), h.node.Name, metav1.DeleteOptions{}))
-	within(t, 30*time.Second, "the node is gone", func() bool {
+	timing.Within(t, 30*time.Second, "the node is gone", func() bool {
 		_, err := nodes.Get(t.Context(), h.node.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 	h.newNode(h.node.Name)
 	for role, r := range map[string]*running{"socket": socket, "deployment": deployment} {
-		took := within(t, 20*time.Second, role+": the old machine's token is refused", func() bool {
+		took := timing.Within(t, 20*time.Second, role+": the old machine's token is refused", func() bool {
 			return status.Code(r.call(token, "")) == codes.PermissionDenied
 		})
 		t.Logf("%s: refused %s after the new node was made", role, took)
@@ -88,9 +90,9 @@ func TestT8AnAccountThatWasMadeAnew(t *testing.T) {
 	h := shared.home(t)
 	r := h.run()
 	token := h.token(monitor, nil)
-	must(t, h.admin.CoreV1().ServiceAccounts(h.namespace).Delete(t.Context(), monitor, metav1.DeleteOptions{}))
+	must(t, h.Admin.CoreV1().ServiceAccounts(h.namespace).Delete(t.Context(), monitor, metav1.DeleteOptions{}))
 	h.account(monitor)
-	within(t, 30*time.Second, "the token is refused", func() bool {
+	timing.Within(t, 30*time.Second, "the token is refused", func() bool {
 		return status.Code(r.call(token, "")) == codes.Unauthenticated
 	})
 }

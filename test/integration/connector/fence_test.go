@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/lanyard-k8s/lanyard/policy"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 const withNodes = "sinks: {kubernetes: {enabled: true}, log: {enabled: false}}\nSPOOL"
@@ -23,7 +24,7 @@ func (h *home) asPod() (username, kubeconfig string) {
 	h.t.Helper()
 	h.account("connector")
 	username = h.username("connector")
-	rbac, name := h.admin.RbacV1(), h.namespace
+	rbac, name := h.Admin.RbacV1(), h.namespace
 	_, err := rbac.ClusterRoles().Create(h.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list", "watch"}},
@@ -72,7 +73,7 @@ func TestTheKubernetesSinkNeedsItsFence(t *testing.T) {
 		t.Errorf("it says: %s", bare.log())
 	}
 
-	admission := h.admin.AdmissionregistrationV1()
+	admission := h.Admin.AdmissionregistrationV1()
 	for _, p := range policy.All(policy.Settings{SocketConnector: username}) {
 		if p.Policy.Name != policy.NodeStatus {
 			continue
@@ -85,8 +86,8 @@ func TestTheKubernetesSinkNeedsItsFence(t *testing.T) {
 	r := h.prepare(nodes).actAs(h, kubeconfig)
 	r.begin()
 	must(t, r.call(h.of(h.pod("here", monitor, h.node.Name)), ""))
-	within(t, time.Minute, "the node has its condition", func() bool {
-		node, err := h.admin.CoreV1().Nodes().Get(t.Context(), h.node.Name, metav1.GetOptions{})
+	timing.Within(t, time.Minute, "the node has its condition", func() bool {
+		node, err := h.Admin.CoreV1().Nodes().Get(t.Context(), h.node.Name, metav1.GetOptions{})
 		must(t, err)
 		for _, c := range node.Status.Conditions {
 			if c.Type == "GpuXidError" {

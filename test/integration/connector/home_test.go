@@ -4,7 +4,6 @@ package connector
 
 import (
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,22 +28,14 @@ const (
 
 func (w *world) home(t *testing.T) *home {
 	t.Helper()
-	if w.absent != nil {
-		t.Skipf("no control plane to test on: %v", w.absent)
-	}
-	ns, err := w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "connector-"}}, metav1.CreateOptions{})
-	must(t, err)
-	h := &home{world: w, t: t, namespace: ns.Name}
-	must(t, w.AwaitServiceAccount(t.Context(), ns.Name))
-	h.account(monitor)
-	h.account(listed)
-	h.node, h.away = h.newNode(ns.Name+"-a"), h.newNode(ns.Name+"-b")
+	h := &home{world: w, t: t, namespace: w.Namespace(t, "connector-", monitor, listed)}
+	h.node, h.away = h.newNode(h.namespace+"-a"), h.newNode(h.namespace+"-b")
 	return h
 }
 
 func (h *home) account(name string) {
 	h.t.Helper()
-	_, err := h.admin.CoreV1().ServiceAccounts(h.namespace).Create(h.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := h.Admin.CoreV1().ServiceAccounts(h.namespace).Create(h.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	must(h.t, err)
 }
 
@@ -54,7 +45,7 @@ func (h *home) username(account string) string {
 
 func (h *home) newNode(name string) *corev1.Node {
 	h.t.Helper()
-	node, err := h.admin.CoreV1().Nodes().Create(h.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	node, err := h.Admin.CoreV1().Nodes().Create(h.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	must(h.t, err)
 	return node
 }
@@ -62,7 +53,7 @@ func (h *home) newNode(name string) *corev1.Node {
 // pod makes a pod of an account on a node, or on none, with the label of injected pods.
 func (h *home) pod(name, account, node string) *corev1.Pod {
 	h.t.Helper()
-	pod, err := h.admin.CoreV1().Pods(h.namespace).Create(h.t.Context(), &corev1.Pod{
+	pod, err := h.Admin.CoreV1().Pods(h.namespace).Create(h.t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{wire.LabelInjected: "publisher"}},
 		Spec: corev1.PodSpec{
 			NodeName: node, ServiceAccountName: account, Containers: []corev1.Container{{Name: "main", Image: "example.com/monitor:1"}},
@@ -75,7 +66,7 @@ func (h *home) pod(name, account, node string) *corev1.Pod {
 // remove deletes a pod; a grace period leaves the object, as no kubelet ends it.
 func (h *home) remove(pod *corev1.Pod, grace int64) {
 	h.t.Helper()
-	must(h.t, h.admin.CoreV1().Pods(h.namespace).Delete(h.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	must(h.t, h.Admin.CoreV1().Pods(h.namespace).Delete(h.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 }
 
 // token requests a token of an account for an object; nil is for none. The audience "" stands for the API server's own.
@@ -88,7 +79,7 @@ func (h *home) token(account string, bound *authenticationv1.BoundObjectReferenc
 		audiences = nil // the API server's own
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, BoundObjectRef: bound}}
-	answer, err := h.admin.CoreV1().ServiceAccounts(h.namespace).CreateToken(h.t.Context(), account, request, metav1.CreateOptions{})
+	answer, err := h.Admin.CoreV1().ServiceAccounts(h.namespace).CreateToken(h.t.Context(), account, request, metav1.CreateOptions{})
 	must(h.t, err)
 	return answer.Status.Token
 }
@@ -112,19 +103,4 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// within polls until something is so, and returns how long that took.
-func within(t testing.TB, limit time.Duration, what string, ok func() bool) time.Duration {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	start := time.Now()
-	for !ok() {
-		<-tick.C
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-	return time.Since(start)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver that the store's file is read by
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // kills is how often the connector is killed.
@@ -62,7 +64,7 @@ func TestKillLosesNoBatchAndStoresNoneTwice(t *testing.T) {
 		must(t, r.process.Kill())
 		next := *r
 		next.process = next.start()
-		within(t, 30*time.Second, "the connector is back", func() bool { return next.get("/readyz") == "ready\n" })
+		timing.Within(t, 30*time.Second, "the connector is back", func() bool { return next.get("/readyz") == "ready\n" })
 		next.conn = next.dial()
 		next.client = newClient(next.conn)
 		r.process = next.process
@@ -70,7 +72,7 @@ func TestKillLosesNoBatchAndStoresNoneTwice(t *testing.T) {
 	}
 	close(stop)
 	load.Wait()
-	within(t, time.Minute, "everything is delivered", func() bool {
+	timing.Within(t, time.Minute, "everything is delivered", func() bool {
 		return strings.Contains(r.get("/metrics"), `lanyard_connector_spool_depth{sink="store"} 0`)
 	})
 	rows := stored(t, r.file("store/events.db"))

@@ -38,12 +38,12 @@ func TestT29Outage(t *testing.T) {
 			for _, r := range []*running{closed, open, deployment} {
 				must(t, r.call(known, ""))
 			}
-			tc.stop(t, shared)
-			up := sync.OnceFunc(func() { tc.start(t, shared) })
+			tc.stop(t, &shared)
+			up := sync.OnceFunc(func() { tc.start(t, &shared) })
 			defer up()
 			h.holdsOut(t, closed, open, deployment, known, strangers)
 			up()
-			took := within(t, 30*time.Second, "a stranger is known again", func() bool {
+			took := timing.Within(t, 30*time.Second, "a stranger is known again", func() bool {
 				err := closed.call(strangers[11], "")
 				if code := status.Code(err); code != codes.OK && code != codes.Unavailable {
 					t.Errorf("while the API server starts: %v, want Unavailable or a yes", err) // it calls everything forbidden for a moment
@@ -102,7 +102,7 @@ func TestAStartWhileTheAPIServerIsAway(t *testing.T) {
 	defer func() { must(t, shared.Resume(cluster.APIServer)) }()
 	r.process = r.start()
 	t.Cleanup(r.end)
-	within(t, 20*time.Second, "the socket appears", func() bool {
+	timing.Within(t, 20*time.Second, "the socket appears", func() bool {
 		r.conn = r.dial()
 		r.client = newClient(r.conn)
 		return r.call("", "") == nil
@@ -114,6 +114,6 @@ func TestAStartWhileTheAPIServerIsAway(t *testing.T) {
 		t.Error("ready before the self-test has passed")
 	}
 	must(t, shared.Resume(cluster.APIServer))
-	took := within(t, 30*time.Second, "the token is accepted", func() bool { return r.call(token, "") == nil })
+	took := timing.Within(t, 30*time.Second, "the token is accepted", func() bool { return r.call(token, "") == nil })
 	t.Logf("accepted %s after the API server was back", took)
 }

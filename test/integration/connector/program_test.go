@@ -26,6 +26,7 @@ import (
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/test/cluster/process"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // plan says how to run the connector.
@@ -127,7 +128,7 @@ func (r *running) begin() {
 	r.t.Helper()
 	r.process = r.start()
 	r.t.Cleanup(r.end)
-	within(r.t, 30*time.Second, "the connector is ready: "+r.process.Log(), func() bool { return r.get("/readyz") == "ready\n" })
+	timing.Within(r.t, 30*time.Second, "the connector is ready: "+r.process.Log(), func() bool { return r.get("/readyz") == "ready\n" })
 	r.conn = r.dial()
 	r.client = healtheventv1.NewPlatformConnectorClient(r.conn)
 }

@@ -21,6 +21,7 @@ import (
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/test/cluster"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // A right that the program uses and the chart does not give is no fault that a test with its own rights can find: a watch that
@@ -45,7 +46,7 @@ func refusedWithin(t *testing.T, h *home, r *running, pod *corev1.Pod, token str
 	must(t, r.call(token, ""))
 	h.remove(pod, 0)
 	start := time.Now()
-	within(t, limit+5*time.Second, "the token is refused", func() bool { return status.Code(r.call(token, "")) == codes.Unauthenticated })
+	timing.Within(t, limit+5*time.Second, "the token is refused", func() bool { return status.Code(r.call(token, "")) == codes.Unauthenticated })
 	took := time.Since(start)
 	t.Logf("refused %s after its pod was deleted", took)
 	if took > limit {
@@ -59,7 +60,7 @@ func reviewedAgain(t *testing.T, r *running, token string) {
 	must(t, r.call(token, ""))
 	const series = `lanyard_connector_reviews_total{cause="fallback",outcome="verified"}`
 	before := r.counter(series)
-	took := within(t, 30*time.Second, "the token is reviewed again", func() bool {
+	took := timing.Within(t, 30*time.Second, "the token is reviewed again", func() bool {
 		must(t, r.call(token, ""))
 		return r.counter(series) > before
 	})
@@ -113,7 +114,7 @@ func TestTheSocketRoleWithTheChartsRights(t *testing.T) {
 			t.Error("the watch of pods is relied on, although one namespace is forbidden")
 		}
 		c.put(c.find("RoleBinding", bare.namespace, "lanyard-connector-pods"))
-		took := within(t, 20*time.Second, "every watch is relied on", func() bool { return r.counter(podsTrusted) == 1 })
+		took := timing.Within(t, 20*time.Second, "every watch is relied on", func() bool { return r.counter(podsTrusted) == 1 })
 		t.Logf("watched %s after the right was given", took)
 		refusedWithin(t, bare, r, pod, token, watched)
 	})
@@ -125,7 +126,7 @@ func TestTheSocketRoleWithTheChartsRights(t *testing.T) {
 		}
 		csp := h.of(h.pod("csp", listed, h.node.Name))
 		must(t, r.report(csp, &healtheventv1.HealthEvent{Version: 1, CheckName: fell, IsFatal: true, NodeName: h.away.Name}))
-		within(t, 10*time.Second, "the sink refuses an event of another node", func() bool {
+		timing.Within(t, 10*time.Second, "the sink refuses an event of another node", func() bool {
 			return r.counter(`lanyard_connector_sink_events_total{outcome="refused_node",sink="kubernetes"}`) > 0
 		})
 		if conditionOf(t, h, h.away.Name, fell) != nil {
@@ -165,13 +166,13 @@ func shows(t *testing.T, r *running, h *home, token, node string) {
 	t.Helper()
 	start := time.Now()
 	must(t, r.report(token, &healtheventv1.HealthEvent{Version: 1, CheckName: fell, IsFatal: true, Message: "fell off the bus"}))
-	within(t, 10*time.Second, "the node shows the condition", func() bool { return conditionOf(t, h, node, fell) != nil })
+	timing.Within(t, 10*time.Second, "the node shows the condition", func() bool { return conditionOf(t, h, node, fell) != nil })
 	t.Logf("the condition stands %s after it was reported", time.Since(start))
 	for range 2 {
 		must(t, r.report(token, &healtheventv1.HealthEvent{Version: 1, CheckName: "GpuLight", Message: "flickers"}))
 	}
-	within(t, 10*time.Second, "the Event is counted twice", func() bool {
-		events, err := h.admin.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node})
+	timing.Within(t, 10*time.Second, "the Event is counted twice", func() bool {
+		events, err := h.Admin.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node})
 		must(t, err)
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, "flickers") && e.Count == 2 })
 	})
@@ -189,7 +190,7 @@ func (r *running) report(token string, e *healtheventv1.HealthEvent) error {
 // conditionOf returns a condition of a node if the connector has written it.
 func conditionOf(t *testing.T, h *home, node, kind string) *corev1.NodeCondition {
 	t.Helper()
-	found, err := h.admin.CoreV1().Nodes().Get(context.Background(), node, metav1.GetOptions{})
+	found, err := h.Admin.CoreV1().Nodes().Get(context.Background(), node, metav1.GetOptions{})
 	must(t, err)
 	for _, one := range found.Status.Conditions {
 		if string(one.Type) == kind && one.Reason == kind+wire.ReasonUnhealthySuffix {

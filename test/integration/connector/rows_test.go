@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // call is one row of the truth table with a token that the API server has made.
@@ -117,13 +119,13 @@ func TestT13T15OtherTokens(t *testing.T) {
 	r := h.run(func(p *plan) {
 		p.settings = "review: {singleAudience: true}\nsinks: {kubernetes: {enabled: false}}\nSPOOL"
 	})
-	secret, err := h.admin.CoreV1().Secrets(h.namespace).Create(t.Context(), &corev1.Secret{
+	secret, err := h.Admin.CoreV1().Secrets(h.namespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "legacy", Annotations: map[string]string{corev1.ServiceAccountNameKey: monitor}},
 		Type:       corev1.SecretTypeServiceAccountToken,
 	}, metav1.CreateOptions{})
 	must(t, err)
-	within(t, 20e9, "the controller fills the Secret", func() bool {
-		secret, err = h.admin.CoreV1().Secrets(h.namespace).Get(t.Context(), "legacy", metav1.GetOptions{})
+	timing.Within(t, 20e9, "the controller fills the Secret", func() bool {
+		secret, err = h.Admin.CoreV1().Secrets(h.namespace).Get(t.Context(), "legacy", metav1.GetOptions{})
 		must(t, err)
 		return len(secret.Data["token"]) > 0
 	})

@@ -32,6 +32,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/exchange/waiting"
 	"github.com/lanyard-k8s/lanyard/internal/liveness"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // The actors.
@@ -54,18 +55,11 @@ type house struct {
 
 func (w *world) house(t *testing.T) *house {
 	t.Helper()
-	if w.absent != nil {
-		t.Skipf("no control plane to test on: %v", w.absent)
-	}
-	ns, err := w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "runs-"}}, metav1.CreateOptions{})
-	must(t, err)
-	must(t, w.AwaitServiceAccount(t.Context(), ns.Name))
-	h := &house{world: w, t: t, namespace: ns.Name, room: waiting.New(waiting.DefaultPerRow, waiting.DefaultTotal)}
-	_, err = w.admin.CoreV1().ServiceAccounts(ns.Name).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: runner}}, metav1.CreateOptions{})
-	must(t, err)
+	h := &house{world: w, t: t, namespace: w.Namespace(t, "runs-", runner), room: waiting.New(waiting.DefaultPerRow, waiting.DefaultTotal)}
 	dir := t.TempDir() + "/store"
 	h.directory = dir
 	must(t, sqlite.Migrate(t.Context(), dir))
+	var err error
 	h.store, err = sqlite.Open(t.Context(), dir)
 	must(t, err)
 	t.Cleanup(func() { _ = h.store.Close() })
@@ -114,7 +108,7 @@ func (h *house) openAt(by time.Duration) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	watching := make(chan error, 1)
 	go func() { watching <- pods.Run(ctx) }()
-	within(h.t, 20*time.Second, "the watch of pods is synced", func() bool { return pods.Trusted(time.Now()) })
+	timing.Within(h.t, 20*time.Second, "the watch of pods is synced", func() bool { return pods.Trusted(time.Now()) })
 	h.server = httptest.NewTLSServer(desk)
 	h.t.Cleanup(func() {
 		h.server.Close()
@@ -130,7 +124,7 @@ func (h *house) username() string { return "system:serviceaccount:" + h.namespac
 // pod makes a pod of the runner on the node, with the label of injected pods.
 func (h *house) pod(name string) *corev1.Pod {
 	h.t.Helper()
-	pod, err := h.admin.CoreV1().Pods(h.namespace).Create(h.t.Context(), &corev1.Pod{
+	pod, err := h.Admin.CoreV1().Pods(h.namespace).Create(h.t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{wire.LabelInjected: "job"}},
 		Spec:       corev1.PodSpec{NodeName: node, ServiceAccountName: runner, Containers: []corev1.Container{{Name: "main", Image: "example.com/train:1"}}},
 	}, metav1.CreateOptions{})
@@ -142,7 +136,7 @@ func (h *house) pod(name string) *corev1.Pod {
 func tokenOf(t *testing.T, kubelet kubernetes.Interface, namespace string, pod *corev1.Pod) string {
 	t.Helper()
 	var got string
-	within(t, 10*time.Second, "the kubelet gets a token", func() bool {
+	timing.Within(t, 10*time.Second, "the kubelet gets a token", func() bool {
 		var err error
 		got, err = request(t, kubelet, namespace, pod.Spec.ServiceAccountName, pod, wire.DefaultJobAudience)
 		return err == nil
@@ -153,7 +147,7 @@ func tokenOf(t *testing.T, kubelet kubernetes.Interface, namespace string, pod *
 // token requests a token of an account of a namespace for a pod; nil is for none.
 func (w *world) token(t *testing.T, namespace, account string, pod *corev1.Pod, audience string) string {
 	t.Helper()
-	got, err := request(t, w.admin, namespace, account, pod, audience)
+	got, err := request(t, w.Admin, namespace, account, pod, audience)
 	must(t, err)
 	return got
 }
@@ -251,17 +245,5 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// within polls until something is so.
-func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for start := time.Now(); !ok(); <-tick.C {
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
 	}
 }

@@ -4,23 +4,15 @@ package exchange
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/lanyard-k8s/lanyard/test/cluster"
-	"github.com/lanyard-k8s/lanyard/test/cluster/program"
+	"github.com/lanyard-k8s/lanyard/test/cluster/exchange"
+	"github.com/lanyard-k8s/lanyard/test/cluster/suite"
 )
 
 // exchangeUser is whom the exchange acts as, with the rights that the chart gives it for what is tried here.
@@ -29,107 +21,66 @@ const exchangeUser = "system:serviceaccount:lanyard:exchange"
 // system is the exchange's own namespace.
 const system = "lanyard"
 
+// keySecret is the one Secret that the exchange may touch.
+const keySecret = "lanyard-exchange-keys"
+
 // world is the control plane and the built program. The tests do not run in parallel: one of them takes the API server away.
 type world struct {
-	*cluster.ControlPlane
-	absent     error // why there is no control plane, for reasons outside the project
-	admin      *kubernetes.Clientset
+	*suite.Plane
+
 	program    string
 	kubeconfig string
 }
 
 // shared hands TestMain's control plane to the tests; nothing changes it afterwards.
-var shared *world
+var shared world
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(suite.Run(m, furnish)) }
 
-func run(m *testing.M) int {
-	ctx := context.Background()
-	ctrl.SetLogger(logr.Discard()) // its clients complain once if nobody says where to log to
-	cp, err := cluster.Start(ctx, cluster.Options{Out: os.Stderr})
-	if errors.Is(err, program.ErrNoGo) || errors.Is(err, program.ErrNoModules) {
-		shared = &world{absent: err}
-		return m.Run()
+// furnish builds the program and gives its account its rights.
+func furnish(ctx context.Context, p *suite.Plane) error {
+	shared.Plane = p
+	if p.Absent != nil {
+		return nil
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	var err error
+	if shared.program, err = exchange.Build(ctx, os.Stderr); err != nil {
+		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		if err := cp.Stop(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	if shared, err = newWorld(ctx, cp); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if shared.kubeconfig, err = p.Kubeconfig(exchangeUser); err != nil {
+		return err
 	}
-	return m.Run()
-}
-
-func newWorld(ctx context.Context, cp *cluster.ControlPlane) (*world, error) {
-	config, err := cp.Config()
-	if err != nil {
-		return nil, err
-	}
-	w := &world{ControlPlane: cp, program: cp.Path("exchange")}
-	if w.admin, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if w.kubeconfig, err = cp.Kubeconfig(exchangeUser); err != nil {
-		return nil, err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", w.program, "./cmd/exchange")
-	build.Dir = filepath.Join("..", "..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the exchange: %w: %s", err, out)
-	}
-	return w, w.allow(ctx)
+	return allow(ctx, p)
 }
 
 // allow makes the namespace and the rights: reviews, a look at pods, and one Secret by its name.
-func (w *world) allow(ctx context.Context) error {
-	_, err := w.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}, metav1.CreateOptions{})
+func allow(ctx context.Context, p *suite.Plane) error {
+	_, err := p.Admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	if err := w.AwaitServiceAccount(ctx, system); err != nil {
+	if err := p.AwaitServiceAccount(ctx, system); err != nil {
 		return err
 	}
-	rbac, subjects := w.admin.RbacV1(), []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: exchangeUser}}
-	_, err = rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "exchange"},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
-			{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}},
-		},
-	}, metav1.CreateOptions{})
+	err = p.Grant(ctx, "exchange", exchangeUser,
+		rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}})
 	if err != nil {
 		return err
 	}
-	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "exchange"}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "exchange"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
+	rbac, meta := p.Admin.RbacV1(), metav1.ObjectMeta{Name: "exchange"}
 	_, err = rbac.Roles(system).Create(ctx, &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "exchange"},
+		ObjectMeta: meta,
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{keySecret}, Verbs: []string{"get", "update"}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	_, err = rbac.RoleBindings(system).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "exchange"}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "exchange"},
+		ObjectMeta: meta,
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: exchangeUser}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 	}, metav1.CreateOptions{})
 	return err
 }
-
-// keySecret is the one Secret that the exchange may touch.
-const keySecret = "lanyard-exchange-keys"

@@ -17,6 +17,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/test/cluster"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // wants fails the test unless a subject token comes to this status and error.
@@ -50,7 +51,7 @@ func TestAHeldExchange(t *testing.T) {
 	token := h.subject(pod)
 	var wg sync.WaitGroup
 	wg.Go(func() { h.wants("held", token, 200, "") })
-	within(t, 10*time.Second, "the request is held", func() bool { return h.room.Taken() == 1 })
+	timing.Within(t, 10*time.Second, "the request is held", func() bool { return h.room.Taken() == 1 })
 	h.delegated(pod)
 	h.room.Judged(h.row(pod))
 	wg.Wait()
@@ -65,7 +66,7 @@ func TestAPodThatFinished(t *testing.T) {
 	token := h.subject(pod)
 	h.wants("before", token, 200, "")
 	pod.Status.Phase = corev1.PodSucceeded
-	_, err := h.admin.CoreV1().Pods(h.namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	_, err := h.Admin.CoreV1().Pods(h.namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	must(t, err)
 	_, err = h.store.Revoke(t.Context(), delegation.Revocation{Row: h.row(pod), Reason: delegation.PodEnded, At: time.Now()})
 	must(t, err)
@@ -77,7 +78,7 @@ func TestAPodThatFinished(t *testing.T) {
 // reviewed makes sure that the API server itself accepts a token.
 func (h *house) reviewed(token string) {
 	h.t.Helper()
-	review, err := h.admin.AuthenticationV1().TokenReviews().Create(h.t.Context(), &authenticationv1.TokenReview{
+	review, err := h.Admin.AuthenticationV1().TokenReviews().Create(h.t.Context(), &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{wire.DefaultJobAudience}},
 	}, metav1.CreateOptions{})
 	must(h.t, err)
@@ -96,13 +97,13 @@ func TestAPodThatIsDeleted(t *testing.T) {
 	token := h.subject(pod)
 	h.wants("before", token, 200, "")
 	grace := int64(600)
-	must(t, h.admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	must(t, h.Admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 	h.wants("within the grace period", token, 200, "")
 	h.wants("within the grace period, a new token", h.subject(pod), 200, "")
 	grace = 0
-	must(t, h.admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	must(t, h.Admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 	start := time.Now()
-	within(t, 5*time.Second, "the token is refused", func() bool { return h.exchange(token).status == 400 })
+	timing.Within(t, 5*time.Second, "the token is refused", func() bool { return h.exchange(token).status == 400 })
 	t.Logf("refused %s after the pod was gone", time.Since(start))
 }
 
@@ -117,7 +118,7 @@ func TestTheExchangesOwnClockIsTenMinutesOff(t *testing.T) {
 			h.openAt(by)
 			pod := h.pod("train")
 			h.delegated(pod)
-			short, err := requestFor(t, h.admin, h.namespace, runner, pod, wire.DefaultJobAudience, new(int64(600)))
+			short, err := requestFor(t, h.Admin, h.namespace, runner, pod, wire.DefaultJobAudience, new(int64(600)))
 			must(t, err)
 			if by > 0 {
 				h.wants("a subject token of ten minutes", short, 400, "invalid_request")
@@ -160,5 +161,5 @@ func TestTheAPIServerIsDown(t *testing.T) {
 		t.Errorf("the gateways' callout: %d", a.status)
 	}
 	up()
-	within(t, 30*time.Second, "a stranger is known again", func() bool { return h.exchange(strangers[5]).status == 200 })
+	timing.Within(t, 30*time.Second, "a stranger is known again", func() bool { return h.exchange(strangers[5]).status == 200 })
 }

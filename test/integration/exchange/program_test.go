@@ -28,6 +28,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/test/cluster/process"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // callout asks whether an access token may pass.
@@ -85,7 +86,7 @@ func (h *house) start(more string) *running {
 			h.t.Error("a token or a key is in the log")
 		}
 	})
-	within(h.t, 30*time.Second, "the exchange is ready: "+r.process.Log(), func() bool {
+	timing.Within(h.t, 30*time.Second, "the exchange is ready: "+r.process.Log(), func() bool {
 		return r.page("/readyz") == "ready\n"
 	})
 	return r
@@ -181,7 +182,7 @@ func verified(t *testing.T, set map[string]any, token string) map[string]any {
 // secret makes the Secret of the keys as the chart does: empty.
 func (h *house) secret() {
 	h.t.Helper()
-	api := h.admin.CoreV1().Secrets(system)
+	api := h.Admin.CoreV1().Secrets(system)
 	_, err := api.Create(h.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: keySecret}}, metav1.CreateOptions{})
 	must(h.t, err)
 	h.t.Cleanup(func() { _ = api.Delete(context.Background(), keySecret, metav1.DeleteOptions{}) })
@@ -206,7 +207,7 @@ func (h *house) adminRevokes(r *running, pod *corev1.Pod, access string) {
 		h.t.Errorf("without the right: %d", a.status)
 	}
 	h.grant()
-	within(h.t, 10*time.Second, "the right is there", func() bool { return ask("GET", records, token, "").status == 200 })
+	timing.Within(h.t, 10*time.Second, "the right is there", func() bool { return ask("GET", records, token, "").status == 200 })
 	if a := ask("PATCH", records+"?submitter="+submitter, token, `{"revoked": true}`); a.status != 200 || a.body["rows_revoked"] != 1.0 {
 		h.t.Errorf("off-boarding: %d %v", a.status, a.body)
 	}
@@ -224,7 +225,7 @@ func (h *house) adminRevokes(r *running, pod *corev1.Pod, access string) {
 // grant lets the system's default account administer records, by the group of its namespace.
 func (h *house) grant() {
 	h.t.Helper()
-	rbac := h.admin.RbacV1()
+	rbac := h.Admin.RbacV1()
 	_, err := rbac.ClusterRoles().Create(h.t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "records"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{wire.AdminGroup}, Resources: []string{wire.ResourceRecords}, Verbs: []string{"get", "list", "patch"}}},

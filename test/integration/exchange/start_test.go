@@ -18,6 +18,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestAStartThatCannotBe: the program ends with one line that says what is missing.
@@ -82,7 +84,7 @@ func pemOf(t *testing.T, key any) []byte {
 // fill puts data into the Secret of the keys.
 func (h *house) fill(data map[string][]byte) {
 	h.t.Helper()
-	_, err := h.admin.CoreV1().Secrets(system).Update(h.t.Context(), &corev1.Secret{
+	_, err := h.Admin.CoreV1().Secrets(system).Update(h.t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: keySecret}, Data: data,
 	}, metav1.UpdateOptions{})
 	must(h.t, err)
@@ -97,7 +99,7 @@ func TestATermEndsAHeldRequest(t *testing.T) {
 	r := h.start("")
 	got := make(chan answer, 1)
 	go func() { got <- post(t, r.client, r.base+"/apis/auth/token", "nemo-platform", token) }()
-	within(t, 10*time.Second, "the request is held", func() bool { return strings.Contains(r.page("/metrics"), "lanyard_exchange_waiting 1") })
+	timing.Within(t, 10*time.Second, "the request is held", func() bool { return strings.Contains(r.page("/metrics"), "lanyard_exchange_waiting 1") })
 	start := time.Now()
 	must(t, r.process.Terminate())
 	if a := <-got; a.status != 503 || a.header.Get("Retry-After") == "" || time.Since(start) > 4*time.Second {

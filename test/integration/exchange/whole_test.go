@@ -19,6 +19,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/policy"
 	"github.com/lanyard-k8s/lanyard/test/cluster/install"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // release is the namespace that the chart is installed in.
@@ -43,8 +44,8 @@ func installed() policy.Settings {
 // TestTheWholePath: alice submits a Job in a managed namespace. The webhook stamps and injects, the policies guard, the job controller
 // makes the pod, the program judges it, and the pod's token becomes alice's.
 func TestTheWholePath(t *testing.T) {
-	if shared.absent != nil {
-		t.Skipf("no control plane to test on: %v", shared.absent)
+	if shared.Absent != nil {
+		t.Skipf("no control plane to test on: %v", shared.Absent)
 	}
 	h := shared.house(t)
 	in, err := install.Start(t.Context(), h.ControlPlane, install.Options{Out: os.Stderr, Namespace: release, Values: "webhook: {timeoutSeconds: 10}"})
@@ -95,9 +96,9 @@ func (h *house) ends(r *running, kubelet kubernetes.Interface, pod *corev1.Pod, 
 	fresh, err := kubelet.CoreV1().Pods(h.namespace).Get(h.t.Context(), pod.Name, metav1.GetOptions{})
 	must(h.t, err)
 	fresh.Status.Phase = corev1.PodSucceeded
-	_, err = h.admin.CoreV1().Pods(h.namespace).UpdateStatus(h.t.Context(), fresh, metav1.UpdateOptions{})
+	_, err = h.Admin.CoreV1().Pods(h.namespace).UpdateStatus(h.t.Context(), fresh, metav1.UpdateOptions{})
 	must(h.t, err)
-	within(h.t, 20*time.Second, "the finished pod's token is refused", func() bool {
+	timing.Within(h.t, 20*time.Second, "the finished pod's token is refused", func() bool {
 		return post(h.t, r.client, r.base+wire.PathToken, wire.DefaultJobAudience, token).status == 400
 	})
 	h.reviewed(token)
@@ -116,12 +117,12 @@ func (h *house) as(user string, groups ...string) kubernetes.Interface {
 // manage marks the house's namespace managed, and lets alice work in it.
 func (h *house) manage() {
 	h.t.Helper()
-	ns, err := h.admin.CoreV1().Namespaces().Get(h.t.Context(), h.namespace, metav1.GetOptions{})
+	ns, err := h.Admin.CoreV1().Namespaces().Get(h.t.Context(), h.namespace, metav1.GetOptions{})
 	must(h.t, err)
 	ns.Labels[wire.LabelJobs] = wire.JobsManaged
-	_, err = h.admin.CoreV1().Namespaces().Update(h.t.Context(), ns, metav1.UpdateOptions{})
+	_, err = h.Admin.CoreV1().Namespaces().Update(h.t.Context(), ns, metav1.UpdateOptions{})
 	must(h.t, err)
-	_, err = h.admin.RbacV1().RoleBindings(h.namespace).Create(h.t.Context(), &rbacv1.RoleBinding{
+	_, err = h.Admin.RbacV1().RoleBindings(h.namespace).Create(h.t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "alice"}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 	}, metav1.CreateOptions{})
@@ -137,9 +138,9 @@ func (h *house) judges() {
 		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}}
-	_, err := h.admin.RbacV1().ClusterRoles().Create(h.t.Context(), role, metav1.CreateOptions{})
+	_, err := h.Admin.RbacV1().ClusterRoles().Create(h.t.Context(), role, metav1.CreateOptions{})
 	must(h.t, err)
-	_, err = h.admin.RbacV1().ClusterRoleBindings().Create(h.t.Context(), &rbacv1.ClusterRoleBinding{
+	_, err = h.Admin.RbacV1().ClusterRoleBindings().Create(h.t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: exchangeUser}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 	}, metav1.CreateOptions{})
@@ -154,7 +155,7 @@ func (h *house) submit(client kubernetes.Interface, name string) *corev1.Pod {
 		Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}},
 	}}}}
 	var err error
-	within(h.t, 30*time.Second, "alice may submit", func() bool {
+	timing.Within(h.t, 30*time.Second, "alice may submit", func() bool {
 		var made *batchv1.Job
 		if made, err = client.BatchV1().Jobs(h.namespace).Create(h.t.Context(), job, metav1.CreateOptions{}); err == nil {
 			job = made
@@ -162,15 +163,15 @@ func (h *house) submit(client kubernetes.Interface, name string) *corev1.Pod {
 		return err == nil
 	})
 	var pod *corev1.Pod
-	within(h.t, 30*time.Second, "there is a pod of "+name, func() bool {
-		list, err := h.admin.CoreV1().Pods(h.namespace).List(h.t.Context(), metav1.ListOptions{LabelSelector: "controller-uid=" + string(job.UID)})
+	timing.Within(h.t, 30*time.Second, "there is a pod of "+name, func() bool {
+		list, err := h.Admin.CoreV1().Pods(h.namespace).List(h.t.Context(), metav1.ListOptions{LabelSelector: "controller-uid=" + string(job.UID)})
 		if err != nil || len(list.Items) == 0 {
 			return false
 		}
 		pod = &list.Items[0]
 		return true
 	})
-	must(h.t, h.admin.CoreV1().Pods(h.namespace).Bind(h.t.Context(), &corev1.Binding{
+	must(h.t, h.Admin.CoreV1().Pods(h.namespace).Bind(h.t.Context(), &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{}))
 	return pod

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/internal/liveness"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestDeadPods is T3, T4, T5 and T6: each token was good a moment before, and the API server itself would go on accepting it.
@@ -39,18 +40,18 @@ func TestDeadPods(t *testing.T) {
 				pod := h.pod("short-lived", h.node.Name)
 				defer func() {
 					zero := int64(0)
-					_ = h.admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+					_ = h.Admin.CoreV1().Pods(h.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
 				}()
 				token, unused := h.token(ofPod(pod)), h.token(ofPod(pod))
 				wants(t, r, token, "")
-				within(t, 20*time.Second, "the watch knows the pod", func() bool {
+				timing.Within(t, 20*time.Second, "the watch knows the pod", func() bool {
 					return pods.State(string(pod.UID), time.Now()) == liveness.Alive
 				})
 				before := b.calls.Load()
 				asked := time.Now()
 				tc.end(pod)
 				taken := time.Now()
-				within(t, tc.grace+30*time.Second, "the token is refused", func() bool {
+				timing.Within(t, tc.grace+30*time.Second, "the token is refused", func() bool {
 					_, err := r.Review(t.Context(), token, nil)
 					return tokenreview.ReasonOf(err) == tokenreview.PodNotLive
 				})
@@ -75,7 +76,7 @@ func (h *home) phase(pod *corev1.Pod, phase corev1.PodPhase) {
 	h.t.Helper()
 	pod = pod.DeepCopy()
 	pod.Status.Phase = phase
-	_, err := h.admin.CoreV1().Pods(h.namespace).UpdateStatus(h.t.Context(), pod, metav1.UpdateOptions{})
+	_, err := h.Admin.CoreV1().Pods(h.namespace).UpdateStatus(h.t.Context(), pod, metav1.UpdateOptions{})
 	must(h.t, err)
 }
 
@@ -117,11 +118,11 @@ func TestANodeThatWasReCreated(t *testing.T) {
 			t.Fatalf("trusted %t, UID %s, want that of the token, %s", n.Trusted(time.Now()), n.UID(v.NodeName), v.NodeUID)
 		}
 	}
-	nodes := h.admin.CoreV1().Nodes()
+	nodes := h.Admin.CoreV1().Nodes()
 	must(t, nodes.Delete(t.Context(), h.node.Name, metav1.DeleteOptions{}))
 	gone(t, func() error { _, err := nodes.Get(t.Context(), h.node.Name, metav1.GetOptions{}); return err })
 	again := h.newNode(h.node.Name)
-	took := within(t, 20*time.Second, "the old node is dead", func() bool {
+	took := timing.Within(t, 20*time.Second, "the old node is dead", func() bool {
 		return own.UID(v.NodeName) == string(again.UID) && all.UID(v.NodeName) == string(again.UID)
 	})
 	t.Logf("known %s after the new node was made", took)
@@ -139,14 +140,14 @@ func TestAServiceAccountThatWasReCreated(t *testing.T) {
 		o.RefreshMin, o.RefreshMax = time.Second, time.Second
 	})
 	wants(t, r, known, "")
-	accounts := h.admin.CoreV1().ServiceAccounts(h.namespace)
+	accounts := h.Admin.CoreV1().ServiceAccounts(h.namespace)
 	must(t, accounts.Delete(t.Context(), "monitor", metav1.DeleteOptions{}))
 	h.account("monitor")
-	within(t, 5*time.Second, "an unused token is refused", func() bool {
+	timing.Within(t, 5*time.Second, "an unused token is refused", func() bool {
 		_, err := reviewer(t, h.backend(t, reviewerUser)).Review(t.Context(), unused, nil)
 		return tokenreview.ReasonOf(err) == tokenreview.TokenInvalid
 	})
-	took := within(t, 20*time.Second, "the known token is refused", func() bool {
+	took := timing.Within(t, 20*time.Second, "the known token is refused", func() bool {
 		_, err := r.Review(t.Context(), known, nil)
 		return tokenreview.ReasonOf(err) == tokenreview.TokenInvalid
 	})

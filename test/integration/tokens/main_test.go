@@ -4,18 +4,14 @@ package tokens
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"testing"
-	"time"
 
-	"k8s.io/client-go/kubernetes"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
-	"github.com/lanyard-k8s/lanyard/test/cluster"
-	"github.com/lanyard-k8s/lanyard/test/cluster/program"
+	"github.com/lanyard-k8s/lanyard/test/cluster/suite"
 )
 
 // audience is what the tokens of the tests are for.
@@ -24,54 +20,33 @@ const audience = "platform-connector.nvsentinel.nvidia.com"
 // world is the control plane that the tests share; each has its own namespace in it. They do not run in parallel: one of them
 // takes the API server away.
 type world struct {
-	*cluster.ControlPlane
-	absent error // why there is no control plane, for reasons outside the project
-	config *rest.Config
-	admin  *kubernetes.Clientset
-	meta   metadata.Interface
+	*suite.Plane
+
+	meta metadata.Interface
 }
 
 // shared hands TestMain's control plane to the tests; nothing changes it afterwards.
-var shared *world
+var shared world
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(suite.Run(m, furnish)) }
 
-func run(m *testing.M) int {
-	ctx := context.Background()
-	cp, err := cluster.Start(ctx, cluster.Options{Out: os.Stderr})
-	if errors.Is(err, program.ErrNoGo) || errors.Is(err, program.ErrNoModules) {
-		shared = &world{absent: err}
-		return m.Run()
+// furnish lets the reviewer review tokens.
+func furnish(ctx context.Context, p *suite.Plane) error {
+	shared.Plane = p
+	if p.Absent != nil {
+		return nil
 	}
+	config, err := p.Config()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		if err := cp.Stop(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	if shared, err = newWorld(ctx, cp); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if shared.meta, err = metadata.NewForConfig(config); err != nil {
+		return err
 	}
-	return m.Run()
-}
-
-func newWorld(ctx context.Context, cp *cluster.ControlPlane) (*world, error) {
-	config, err := cp.Config()
-	if err != nil {
-		return nil, err
-	}
-	w := &world{ControlPlane: cp, config: config}
-	if w.admin, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if w.meta, err = metadata.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	return w, w.allow(ctx)
+	_, err = p.Admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "lanyard-connector-reviews"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: reviewerUser}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+	}, metav1.CreateOptions{})
+	return err
 }

@@ -47,15 +47,15 @@ func TestOutage(t *testing.T) {
 			}
 			wants(t, watched, known, "")
 			wants(t, unwatched, known, "")
-			within(t, 20*time.Second, "the watch knows the pod", func() bool {
+			timing.Within(t, 20*time.Second, "the watch knows the pod", func() bool {
 				return pods.State(string(pod.UID), time.Now()) == liveness.Alive
 			})
 
-			tc.stop(t, shared)
+			tc.stop(t, &shared)
 			stopped := true
 			defer func() {
 				if stopped {
-					tc.start(t, shared)
+					tc.start(t, &shared)
 				}
 			}()
 			answers := timing.Answers{}
@@ -78,16 +78,16 @@ func TestOutage(t *testing.T) {
 				t.Errorf("with a deadline of a second: %v after %s", err, time.Since(start))
 			}
 
-			tc.start(t, shared)
+			tc.start(t, &shared)
 			stopped = false
-			took := within(t, 30*time.Second, "a stranger is known again", func() bool {
+			took := timing.Within(t, 30*time.Second, "a stranger is known again", func() bool {
 				_, err := watched.Review(t.Context(), strangers[11], nil)
 				return err == nil
 			})
 			t.Logf("reviews work again %s after the API server does", took)
-			took = within(t, 30*time.Second, "the watch is trusted", func() bool { return pods.Trusted(time.Now()) })
+			took = timing.Within(t, 30*time.Second, "the watch is trusted", func() bool { return pods.Trusted(time.Now()) })
 			h.remove(pod, 0)
-			took += within(t, 30*time.Second, "a deletion is seen again", func() bool {
+			took += timing.Within(t, 30*time.Second, "a deletion is seen again", func() bool {
 				return pods.State(string(pod.UID), time.Now()) == liveness.Dead
 			})
 			t.Logf("the watch sees deletions %s later", took)
@@ -123,7 +123,7 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	var log sink
 	talkative(t, &log)
 
-	pods, err := liveness.NewNodePods(h.admin, h.node.Name, nil, liveness.Options{Log: klog.Background()})
+	pods, err := liveness.NewNodePods(h.Admin, h.node.Name, nil, liveness.Options{Log: klog.Background()})
 	must(t, err)
 	watching(t, pods)
 	var said []string
@@ -147,7 +147,7 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	text := readable(log.String()) + strings.Join(said, "\n")
 	// What is looked for would be found: a client that is not held back does write tokens out.
 	decoy := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: h.namespace + "-decoy"}}
-	_, err = h.admin.AuthenticationV1().TokenReviews().Create(t.Context(), decoy, metav1.CreateOptions{})
+	_, err = h.Admin.AuthenticationV1().TokenReviews().Create(t.Context(), decoy, metav1.CreateOptions{})
 	must(t, err)
 	if !strings.Contains(readable(log.String()), decoy.Spec.Token) {
 		t.Errorf("the log is not at its most talkative: %d bytes", len(text))

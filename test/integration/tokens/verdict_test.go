@@ -15,11 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 func TestWhoseATokenIs(t *testing.T) {
 	h := shared.home(t)
-	account, err := h.admin.CoreV1().ServiceAccounts(h.namespace).Get(t.Context(), "monitor", metav1.GetOptions{})
+	account, err := h.Admin.CoreV1().ServiceAccounts(h.namespace).Get(t.Context(), "monitor", metav1.GetOptions{})
 	must(t, err)
 	pod, pending := h.pod("here", h.node.Name), h.pod("nowhere", "")
 	lost := h.pod("lost", h.namespace+"-no-such-node")
@@ -107,14 +108,14 @@ func swapped(one, other string) string {
 // legacy makes a token of the kind that lies in a Secret and never expires.
 func (h *home) legacy() string {
 	h.t.Helper()
-	secrets := h.admin.CoreV1().Secrets(h.namespace)
+	secrets := h.Admin.CoreV1().Secrets(h.namespace)
 	_, err := secrets.Create(h.t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "legacy", Annotations: map[string]string{corev1.ServiceAccountNameKey: "monitor"}},
 		Type:       corev1.SecretTypeServiceAccountToken,
 	}, metav1.CreateOptions{})
 	must(h.t, err)
 	var token string
-	within(h.t, 10*time.Second, "the controller has written the token", func() bool {
+	timing.Within(h.t, 10*time.Second, "the controller has written the token", func() bool {
 		s, err := secrets.Get(h.t.Context(), "legacy", metav1.GetOptions{})
 		must(h.t, err)
 		token = string(s.Data[corev1.ServiceAccountTokenKey])

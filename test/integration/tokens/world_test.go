@@ -12,27 +12,17 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/internal/liveness"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // reviewerUser is whom the reviews are made as, with the one right that they need.
 const reviewerUser = "system:serviceaccount:lanyard:connector"
-
-// allow gives the reviewing user its right.
-func (w *world) allow(ctx context.Context) error {
-	_, err := w.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "lanyard-connector-reviews"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: reviewerUser}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
-	}, metav1.CreateOptions{})
-	return err
-}
 
 // counted is a Backend that counts.
 type counted struct {
@@ -83,7 +73,7 @@ func watching(t *testing.T, w interface {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	within(t, 10*time.Second, "the watch is trusted", func() bool { return w.Trusted(time.Now()) })
+	timing.Within(t, 10*time.Second, "the watch is trusted", func() bool { return w.Trusted(time.Now()) })
 }
 
 // home is a test's own namespace, with an account and a node.
@@ -96,23 +86,14 @@ type home struct {
 
 func (w *world) home(t *testing.T) *home {
 	t.Helper()
-	if w.absent != nil {
-		t.Skipf("no control plane to test on: %v", w.absent)
-	}
-	ns, err := w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "tokens-"},
-	}, metav1.CreateOptions{})
-	must(t, err)
-	h := &home{world: w, t: t, namespace: ns.Name}
-	must(t, w.AwaitServiceAccount(t.Context(), ns.Name))
-	h.account("monitor")
-	h.node = h.newNode(ns.Name + "-node")
+	h := &home{world: w, t: t, namespace: w.Namespace(t, "tokens-", "monitor")}
+	h.node = h.newNode(h.namespace + "-node")
 	return h
 }
 
 func (h *home) account(name string) {
 	h.t.Helper()
-	_, err := h.admin.CoreV1().ServiceAccounts(h.namespace).Create(h.t.Context(), &corev1.ServiceAccount{
+	_, err := h.Admin.CoreV1().ServiceAccounts(h.namespace).Create(h.t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}, metav1.CreateOptions{})
 	must(h.t, err)
@@ -120,7 +101,7 @@ func (h *home) account(name string) {
 
 func (h *home) newNode(name string) *corev1.Node {
 	h.t.Helper()
-	node, err := h.admin.CoreV1().Nodes().Create(h.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	node, err := h.Admin.CoreV1().Nodes().Create(h.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	must(h.t, err)
 	return node
 }
@@ -128,7 +109,7 @@ func (h *home) newNode(name string) *corev1.Node {
 // pod makes a pod on a node, or on none, with the label of injected pods.
 func (h *home) pod(name, node string) *corev1.Pod {
 	h.t.Helper()
-	pod, err := h.admin.CoreV1().Pods(h.namespace).Create(h.t.Context(), &corev1.Pod{
+	pod, err := h.Admin.CoreV1().Pods(h.namespace).Create(h.t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{wire.LabelInjected: "publisher"}},
 		Spec: corev1.PodSpec{
 			NodeName: node, ServiceAccountName: "monitor",
@@ -142,7 +123,7 @@ func (h *home) pod(name, node string) *corev1.Pod {
 // remove deletes a pod; a grace period leaves the object, as no kubelet ends it.
 func (h *home) remove(pod *corev1.Pod, grace int64) {
 	h.t.Helper()
-	must(h.t, h.admin.CoreV1().Pods(h.namespace).Delete(h.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	must(h.t, h.Admin.CoreV1().Pods(h.namespace).Delete(h.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 }
 
 // token requests a token of the account for an object; nil is for none.
@@ -152,7 +133,7 @@ func (h *home) token(bound *authenticationv1.BoundObjectReference, audiences ...
 		audiences = []string{audience}
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, BoundObjectRef: bound}}
-	answer, err := h.admin.CoreV1().ServiceAccounts(h.namespace).CreateToken(h.t.Context(), "monitor", request, metav1.CreateOptions{})
+	answer, err := h.Admin.CoreV1().ServiceAccounts(h.namespace).CreateToken(h.t.Context(), "monitor", request, metav1.CreateOptions{})
 	must(h.t, err)
 	return answer.Status.Token
 }
@@ -165,7 +146,7 @@ func ofPod(pod *corev1.Pod) *authenticationv1.BoundObjectReference {
 // watches are both kinds of pod watch, for the home's node.
 func (h *home) watches() map[string]*liveness.Pods {
 	h.t.Helper()
-	socket, err := liveness.NewNodePods(h.admin, h.node.Name, nil, liveness.Options{})
+	socket, err := liveness.NewNodePods(h.Admin, h.node.Name, nil, liveness.Options{})
 	must(h.t, err)
 	deployment, err := liveness.NewLabelledPods(h.meta, liveness.Options{})
 	must(h.t, err)
@@ -181,21 +162,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// within polls until something is so, and returns how long that took.
-func within(t *testing.T, limit time.Duration, what string, ok func() bool) time.Duration {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	start := time.Now()
-	for !ok() {
-		<-tick.C
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-	return time.Since(start)
-}
-
 // wants fails the test unless a token is refused for the reason; an empty one wants a verdict.
 func wants(t *testing.T, r *tokenreview.Reviewer, token string, want tokenreview.Reason) {
 	t.Helper()
@@ -208,7 +174,7 @@ func wants(t *testing.T, r *tokenreview.Reviewer, token string, want tokenreview
 // gone waits until the API server shows nothing of an object.
 func gone(t *testing.T, get func() error) {
 	t.Helper()
-	within(t, 10*time.Second, "the object is gone", func() bool { return apierrors.IsNotFound(get()) })
+	timing.Within(t, 10*time.Second, "the object is gone", func() bool { return apierrors.IsNotFound(get()) })
 }
 
 // parts are the texts that must not be found anywhere: a token's payload and signature. Its header is that of every token.
