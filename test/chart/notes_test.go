@@ -57,7 +57,7 @@ func TestNotes(t *testing.T) {
 		},
 		"another audience and path are pointed out": {
 			args: []string{"--set", "global.platformConnectorAuth.audience=x,global.platformConnectorAuth.tokenMountPath=/var/run/secrets/y"},
-			want: []string{"Changing an audience has an order", "mounted at /var/run/secrets/y"},
+			want: []string{"Changing an audience has an order", "docs/upgrade.md#change-audience-or-tokenmountpath", "mounted at /var/run/secrets/y"},
 		},
 		"the nodes' connector: its directory, its namespace and its neighbour": {
 			want:    []string{"/var/run/nvsentinel/nvsentinel.sock", "pod-security.kubernetes.io/enforce=privileged", "Beside a running NVSentinel", "Chart and images move together"},

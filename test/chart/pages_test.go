@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -69,6 +70,89 @@ func TestTheUpgradesOfThePagesLoseNoValue(t *testing.T) {
 	}
 	if upgrades < 3 {
 		t.Errorf("found %d upgrades; the pages have three", upgrades)
+	}
+}
+
+// TestTheValuesOfTheSizingPage renders them, and holds them to the table at the page's top: publishers in two namespaces are on the list,
+// or every one of them would cost a review in ten seconds.
+func TestTheValuesOfTheSizingPage(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../docs/sizing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, values, found := strings.Cut(string(raw), "```yaml\n")
+	values, _, _ = strings.Cut(values, "```")
+	if !found || values == "" {
+		t.Fatal("the page has no values")
+	}
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	watched := 0
+	for _, p := range permissions(t, "default", "-f", file) {
+		if strings.HasPrefix(p, "lanyard-connector -> lanyard-connector-pods in ") {
+			watched++
+		}
+	}
+	if watched != 2 {
+		t.Errorf("the nodes watch pods in %d namespaces, the page counts with 2", watched)
+	}
+}
+
+// TestThePagesNameTheChartsValues: keys of the webhook's own file go by other names in the values; a page that is not about that file
+// sent people to a value that is refused.
+func TestThePagesNameTheChartsValues(t *testing.T) {
+	t.Parallel()
+	foreign := regexp.MustCompile("`(injection|publisher|job)\\.[a-z][A-Za-z]*`")
+	for _, page := range pages(t) {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range foreign.FindAllString(string(raw), -1) {
+			if found != "`publisher.job`" { // the value of a label
+				t.Errorf("%s: %s is no value of the chart", page, found)
+			}
+		}
+	}
+}
+
+// TestTheChartSendsPeopleToSectionsThatExist looks up every page that the chart's comments and notes name, and its section, which they
+// must name: a section moves to another page more easily than it is renamed.
+func TestTheChartSendsPeopleToSectionsThatExist(t *testing.T) {
+	t.Parallel()
+	pointer, heading, sent := regexp.MustCompile(`docs/([a-z-]+\.md)(?:#([a-z0-9-]+))?`), regexp.MustCompile(`(?m)^#+ (.*)$`), 0
+	chart, err := filepath.Glob("../../charts/lanyard/templates/*.*")
+	if err != nil || len(chart) == 0 {
+		t.Fatalf("the chart has no templates: %v", err)
+	}
+	for _, file := range append(chart, "../../charts/lanyard/values.yaml") {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range pointer.FindAllStringSubmatch(string(raw), -1) {
+			if sent++; m[0] == "docs/admission.md" {
+				continue // admission.docsURL, where every refusal sends people
+			}
+			page, err := os.ReadFile("../../docs/" + m[1])
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			var anchors []string
+			for _, h := range heading.FindAllStringSubmatch(string(page), -1) {
+				anchors = append(anchors, strings.ReplaceAll(regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+			}
+			if !slices.Contains(anchors, m[2]) {
+				t.Errorf("%s sends to %s, which has no such section", file, m[0])
+			}
+		}
+	}
+	if sent == 0 {
+		t.Error("the chart names no page; has the notation changed?")
 	}
 }
 

@@ -44,7 +44,7 @@ cert-manager is not used. Pods wait for these Secrets; make them, and renew them
 {{ end }}
 {{- if ne ($auth.audience | default "") "platform-connector.nvsentinel.nvidia.com" }}{{ if $auth.enabled }}
 The publishers' audience is {{ $auth.audience }}. Changing an audience has an order (connector and publishers): see
-docs/operations.md.
+docs/upgrade.md#change-audience-or-tokenmountpath.
 {{ end }}{{ end }}
 {{- if and $auth.enabled (ne $auth.tokenMountPath "/var/run/secrets/nvsentinel/platform-connector") }}
 The publishers' token is mounted at {{ $auth.tokenMountPath }}. Publishers that were told another path must be told.
