@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster/exchange"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // leader waits until exactly one replica leads.
@@ -136,13 +137,15 @@ func TestThreeReplicas(t *testing.T) {
 }
 
 // held stops the leader in its tracks, so that a pod stays unjudged; somebody asks another replica; the leader goes on. The time is
-// from the moment when the row can be read in the database.
+// from the moment when the row can be read in the database, less what the same request takes at that replica when nothing has to be
+// waited for.
 func (h *house) held(t *testing.T, database string, lead, other *exchange.Program) {
 	db, err := sql.Open("pgx", h.pg.Conn(database))
 	must(t, err)
 	defer func() { _ = db.Close() }()
-	var took []time.Duration
-	for round := range 5 {
+	var took, plain []time.Duration
+	late := timing.Answers{}
+	for round := range 7 {
 		must(t, lead.Process().Pause())
 		pod := h.pod(fmt.Sprint("held-", round))
 		token := h.subject(pod)
@@ -162,13 +165,17 @@ func (h *house) held(t *testing.T, database string, lead, other *exchange.Progra
 			return n == 1
 		})
 		written := time.Now()
-		took = append(took, (<-got).Sub(written))
+		answered := (<-got).Sub(written)
+		again := time.Now()
+		h.wants("the same once more", other, token, http.StatusOK, "")
+		took, plain = append(took, answered), append(plain, time.Since(again))
+		late.Note("a judgement at another replica, beside an answer that waits for none", time.Second, answered-plain[round])
 	}
-	t.Logf("answered %s after the row could be read", took)
-	// One busy machine delays one answer; what does not tell other replicas at once delays them all.
-	if least := slices.Min(took); least > time.Second {
-		t.Errorf("answered %s after the row was written at best, want 1s at most", least)
-	}
+	t.Logf("answered %s after the row could be read; asked again, after %s", took, plain)
+	// A machine with more to do than it can delays an answer now and then, and the request that is made for comparison with it; what does
+	// not tell other replicas at once delays most of them, by the seconds until somebody looks again. The median of seven forgives three
+	// and is moved by the fourth; the best of them would forgive all but one.
+	late.Judge(t)
 }
 
 // revoked revokes at each replica in turn, and asks the others with the next request.
