@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -26,6 +27,14 @@ func answerTo(o nodebinding.Outcome) error {
 		if marked, err := s.WithDetails(&errdetails.ErrorInfo{Reason: OutageReason, Domain: OutageDomain}); err == nil {
 			s = marked
 		}
+	}
+	return s.Err()
+}
+
+// tooMuch marks the refusal of a batch that holds more than it may: whoever forwards batches sends it in parts then.
+func tooMuch(s *status.Status) error {
+	if marked, err := s.WithDetails(&errdetails.ErrorInfo{Reason: weight.ErrorReason, Domain: weight.ErrorDomain}); err == nil {
+		s = marked
 	}
 	return s.Err()
 }

@@ -198,7 +198,7 @@ func TestT26AliasesOfAToken(t *testing.T) {
 func TestT28OneReviewForAThousandFirstUses(t *testing.T) {
 	t.Parallel()
 	g := start(t, nodebinding.Socket, func(s *setup) {
-		s.limits.Streams, s.limits.Seats = 2000, 2000
+		s.limits.Streams, s.limits.InFlight = 2000, 2000*int64(s.limits.MessageBytes)
 		s.review.MaxWaiting = 2000
 		s.review.AnswerIn = 4 * time.Second
 	})
@@ -256,7 +256,7 @@ func TestT36T37T38StrangeMethods(t *testing.T) {
 func TestTheDoorDeniesWhatSomebodyRegistered(t *testing.T) {
 	t.Parallel()
 	g := start(t, nodebinding.Socket)
-	d := newDoor(g.Metrics, g.Log, 1, anybody)
+	d := newDoor(g.Metrics, g.Log, &seats{most: 1, first: 1}, anybody)
 	never := func(context.Context, any) (any, error) { t.Error("got in"); return nil, nil }
 	_, err := d.interceptUnary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/other.Service/Method"}, never)
 	wantCode(t, "unary", err, codes.PermissionDenied)

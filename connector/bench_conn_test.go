@@ -40,7 +40,7 @@ func serveBenchTLS(ctx context.Context, file string) error {
 		return err
 	}
 	s, err := NewServer(ServerOptions{
-		Desk: d, Limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 100_000, Request: 4 * time.Second, Seats: 128},
+		Desk: d, Limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 100_000, Request: 4 * time.Second, InFlight: 512 << 20},
 		NewBucket: r.NewBucket, Drain: time.Second, Metrics: o.Metrics, Log: logr.Discard(),
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
 	})

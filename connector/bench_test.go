@@ -140,7 +140,7 @@ func benchDesk() (*Server, error) {
 		return nil, err
 	}
 	return NewServer(ServerOptions{
-		Desk: d, Limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second, Seats: 128},
+		Desk: d, Limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second, InFlight: 512 << 20},
 		NewBucket: r.NewBucket, Drain: time.Second, Metrics: o.Metrics, Log: logr.Discard(),
 	})
 }

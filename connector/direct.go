@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -17,7 +16,7 @@ import (
 // Bounds of what Direct does for the sinks that nobody waits for.
 const (
 	laneQueue    = 256              // batches that wait in one lane
-	lazyBytes    = 64 << 20         // what waits for one sink, as sent
+	lazyBytes    = 64 << 20         // what waits for one sink takes of the memory
 	lanes        = 8                // for each sink; one publisher's batches stay in one lane, and so in order
 	lanePatience = 30 * time.Second // how long one batch is tried
 	laneFirst    = 100 * time.Millisecond
@@ -123,7 +122,7 @@ func (d *Direct) deliver(ctx context.Context, s sink.Sink, b sink.Batch) (err er
 // queue lets a batch wait for a sink, unless its lane is full or too much waits for that sink already.
 func (d *Direct) queue(l *lazy, b sink.Batch) {
 	name := string(l.sink.Name())
-	w := waiting{batch: b, bytes: sizeOf(b)}
+	w := waiting{batch: b, bytes: weight.Of(b.Events).Bytes}
 	if l.waiting.Add(w.bytes) > lazyBytes {
 		l.waiting.Add(-w.bytes)
 		d.metrics.dropped.WithLabelValues(name).Inc()
@@ -137,15 +136,6 @@ func (d *Direct) queue(l *lazy, b sink.Batch) {
 		l.waiting.Add(-w.bytes)
 		d.metrics.dropped.WithLabelValues(name).Inc()
 	}
-}
-
-// sizeOf is a batch's size as it was sent.
-func sizeOf(b sink.Batch) int64 {
-	n := 0
-	for _, e := range b.Events {
-		n += proto.Size(e)
-	}
-	return int64(n)
 }
 
 // Run serves the sinks that nobody waits for until ctx ends and they have what is queued, or drain has passed.

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -164,8 +166,18 @@ func TestWhatWaitsInMemoryIsBoundedInBytes(t *testing.T) {
 		must(t, d.Append(t.Context(), large))
 	}
 	dropped := d.metrics.dropped.WithLabelValues(string(sink.Kubernetes))
-	if n := value(t, dropped); n != 5 { // 15 of a little more than 4 MiB fit into 64
-		t.Errorf("%v dropped, want 5", n)
+	if n := value(t, dropped); n != 10 { // ten that take up to 6 MiB fit into 64
+		t.Errorf("%v dropped, want 10", n)
+	}
+	many := keyed("k") // few bytes as they were sent, and a megabyte in the memory
+	for range weight.DefaultEvents {
+		many.Events = append(many.Events, &healtheventv1.HealthEvent{})
+	}
+	for range 100 {
+		must(t, d.Append(t.Context(), many))
+	}
+	if n := value(t, dropped); n < 100 {
+		t.Errorf("%v dropped, want nearly all that do not fit", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -33,21 +33,21 @@ func known(method string) bool {
 // door is the one interceptor for unary calls and streams: it denies what is not known and contains panics.
 type door struct {
 	metrics *Metrics
-	seats   seats
+	seats   *seats
 	// refuse is asked about a batch's header before its message is read.
 	refuse func(context.Context, metadata.MD) error
 	unary  grpc.UnaryServerInterceptor
 	stream grpc.StreamServerInterceptor
 }
 
-func newDoor(m *Metrics, log logr.Logger, atOnce int64, refuse func(context.Context, metadata.MD) error) *door {
+func newDoor(m *Metrics, log logr.Logger, s *seats, refuse func(context.Context, metadata.MD) error) *door {
 	// The panic's value may hold what a caller sent, so that only its type is shown.
 	contain := recovery.WithRecoveryHandlerContext(func(_ context.Context, p any) error {
 		m.panics.Inc()
 		log.Error(nil, "a call panicked", "type", fmt.Sprintf("%T", p))
 		return status.Error(codes.Internal, "the call could not be handled")
 	})
-	return &door{metrics: m, seats: seats{most: atOnce}, refuse: refuse, unary: recovery.UnaryServerInterceptor(contain), stream: recovery.StreamServerInterceptor(contain)}
+	return &door{metrics: m, seats: s, refuse: refuse, unary: recovery.UnaryServerInterceptor(contain), stream: recovery.StreamServerInterceptor(contain)}
 }
 
 func (d *door) admit(method string) error {
@@ -94,7 +94,6 @@ func (d *door) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServ
 	if err := d.admit(info.FullMethod); err != nil {
 		return nil, err
 	}
-	arrived(ctx, req)
 	return d.unary(ctx, req, info, h)
 }
 

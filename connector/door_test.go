@@ -23,7 +23,7 @@ func TestT27SlowBodies(t *testing.T) {
 	t.Parallel()
 	m, err := NewMetrics(prometheus.NewRegistry())
 	must(t, err)
-	d := newDoor(m, logr.Discard(), 1, anybody)
+	d := newDoor(m, logr.Discard(), &seats{most: 1 << 20, first: 1 << 10}, anybody)
 	report := healtheventv1.PlatformConnector_HealthEventOccurredV1_FullMethodName
 	for name, tc := range map[string]struct {
 		method string
@@ -50,7 +50,7 @@ func TestT27SlowBodies(t *testing.T) {
 		if got.Err() == nil {
 			t.Errorf("%s: outlives its call", name)
 		}
-		eventually(t, name+": its seat is free", func() bool { return d.seats.taken.Load() == 0 })
+		eventually(t, name+": its seat is free", func() bool { return d.seats.now() == 0 })
 	}
 	_, err = d.knock(t.Context(), &tap.Info{FullMethodName: "/x/y"})
 	wantCode(t, "an unknown method, before its message", err, codes.PermissionDenied)

@@ -44,7 +44,7 @@ type Metrics struct {
 const (
 	batchAccepted = "accepted"
 	batchRefused  = "refused"   // by the node-binding rule
-	batchInvalid  = "invalid"   // by its idempotency key
+	batchInvalid  = "invalid"   // by its idempotency key, or its message
 	batchHeldBack = "held_back" // not ready, full, or a sink did not take it
 )
 

@@ -211,7 +211,7 @@ func start(t testing.TB, role nodebinding.Role, changes ...func(*setup)) *rig {
 			Nodes: fixedNodes{own: ownUID}, Intake: g.intake, Timeout: 4 * time.Second, Metrics: metrics, Recent: NewRecent(), Log: log,
 		},
 		review: tokenreview.Options{Backend: g.backend, Audience: audience, Recorder: metrics, QPS: 1e6, Burst: 1e6},
-		limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second, Seats: 128},
+		limits: Limits{MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, Request: 4 * time.Second, InFlight: 512 << 20},
 		group:  -1,
 	}
 	if role == nodebinding.Socket {

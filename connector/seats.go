@@ -3,66 +3,114 @@ package connector
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 )
 
-// smallMessage is what a call may carry without keeping its seat: nearly every batch is much smaller.
-const smallMessage = 64 << 10
-
-// seats bound the memory that messages take. A call has a seat from its headers on, since nobody knows how much will follow
-// and gRPC takes in a whole message before it asks anybody, to the moment when its message has turned out to be small, or
-// else to its end. Calls and connections alone are no bound: a few hundred calls that each send all but the last byte of
-// the largest message would hold gigabytes. One user of a Unix socket may have three quarters of them at most, so that the
-// others' calls find one.
+// seats bound the memory that messages take, in bytes. A call has a seat for the largest message from its headers on, since
+// nobody knows how much will follow and gRPC takes in a whole message before it asks anybody; once the message is there the seat is as
+// large as what is made of it, to the call's end. Calls and connections alone are no bound: a few hundred calls that each
+// send all but the last byte of the largest message would hold gigabytes. One user of a Unix socket may have three quarters at
+// most, so that the others' calls find room.
 type seats struct {
-	most  int64
-	taken atomic.Int64
+	most  int64 // bytes
+	first int64 // what a call takes before its message is there
 
 	mu     sync.Mutex
+	taken  int64
 	byUser map[int64]int64
 }
 
-// seatKey is where a call's context keeps how its seat is given back.
+// ofOne is how much one user may have, and so the most that is counted for one call.
+func (s *seats) ofOne() int64 { return s.most - s.most/4 }
+
+// seat is what one call has of it.
+type seat struct {
+	seats *seats
+	user  int64
+	bytes int64 // under the seats' lock
+	begun bool  // the call's handler gives it back, and not the end of its context
+}
+
+// seatKey is where a call's context keeps its seat.
 type seatKey struct{}
 
-// count changes how many seats a user has, and says whether that many are too many for one. Where users are not told apart
-// (-1) nobody counts.
-func (s *seats) count(user, by int64) (tooMany bool) {
-	if user < 0 {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byUser == nil {
-		s.byUser = map[int64]int64{}
-	}
-	n := s.byUser[user] + by
-	if s.byUser[user] = n; n == 0 {
-		delete(s.byUser, user)
-	}
-	return n > s.most-s.most/4
-}
+var errNoSeat = status.Error(codes.Unavailable, "too many messages are on their way; try again")
 
 // take gives a call a seat until its context ends, or says that there is none.
 func (s *seats) take(ctx context.Context) (context.Context, error) {
-	user := connectionOf(ctx).user
-	leave := sync.OnceFunc(func() { s.taken.Add(-1); s.count(user, -1) })
-	if all, one := s.taken.Add(1) > s.most, s.count(user, 1); all || one {
-		leave()
-		return ctx, status.Error(codes.Unavailable, "too many messages are on their way; try again")
+	one := &seat{seats: s, user: connectionOf(ctx).user}
+	s.mu.Lock()
+	fits := s.count(one, s.first)
+	s.mu.Unlock()
+	if !fits {
+		return ctx, errNoSeat
 	}
-	context.AfterFunc(ctx, leave)
-	return context.WithValue(ctx, seatKey{}, leave), nil
+	context.AfterFunc(ctx, one.abandon)
+	return context.WithValue(ctx, seatKey{}, one), nil
 }
 
-// arrived gives the seat back if the message is small.
-func arrived(ctx context.Context, message any) {
-	leave, seated := ctx.Value(seatKey{}).(func())
-	if m, ok := message.(proto.Message); seated && ok && proto.Size(m) <= smallMessage {
-		leave()
+// count changes what a seat takes, and says whether it did: growing needs room. What is more than one user may ever have
+// counts as that much, so that it has its turn. Where users are not told apart (-1) nobody's share is counted. The caller holds the lock.
+func (s *seats) count(one *seat, bytes int64) bool {
+	bytes = min(bytes, s.ofOne())
+	by := bytes - one.bytes
+	if by > 0 && (s.taken+by > s.most || one.user >= 0 && s.byUser[one.user]+by > s.ofOne()) {
+		return false
+	}
+	one.bytes = bytes
+	s.taken += by
+	if one.user < 0 {
+		return true
+	}
+	if s.byUser == nil {
+		s.byUser = map[int64]int64{}
+	}
+	if s.byUser[one.user] += by; s.byUser[one.user] == 0 {
+		delete(s.byUser, one.user)
+	}
+	return true
+}
+
+// begin hands the seat of a call to its handler, which gives it back: what a handler works on stays in the memory when its caller
+// hangs up. It fails for a call that has lost its seat by that already.
+func begin(ctx context.Context) (*seat, error) {
+	one, seated := ctx.Value(seatKey{}).(*seat)
+	if !seated {
+		return nil, status.Error(codes.Internal, "the call has no seat")
+	}
+	one.seats.mu.Lock()
+	defer one.seats.mu.Unlock()
+	if one.bytes == 0 {
+		return nil, status.Error(codes.Canceled, "the caller did not wait")
+	}
+	one.begun = true
+	return one, nil
+}
+
+// hold makes the seat as large as what the call takes, or says that there is no room for it now.
+func (one *seat) hold(bytes int64) error {
+	one.seats.mu.Lock()
+	defer one.seats.mu.Unlock()
+	if !one.seats.count(one, max(bytes, 1)) {
+		return errNoSeat
+	}
+	return nil
+}
+
+// leave gives the seat back.
+func (one *seat) leave() {
+	one.seats.mu.Lock()
+	defer one.seats.mu.Unlock()
+	one.seats.count(one, 0)
+}
+
+// abandon gives back the seat of a call that has ended before its message was there.
+func (one *seat) abandon() {
+	one.seats.mu.Lock()
+	defer one.seats.mu.Unlock()
+	if !one.begun {
+		one.seats.count(one, 0)
 	}
 }

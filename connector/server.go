@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -31,8 +32,11 @@ type Limits struct {
 	PerUser       int64
 	ConnectionAge time.Duration // 0 for never
 	Request       time.Duration
-	// Seats bounds the calls whose messages are on their way, or are large and being worked on.
-	Seats int64
+	// InFlight bounds what messages take of the memory, in bytes: those on their way, each of which may become as large as
+	// MessageBytes, and those that are worked on, by what they have turned out to be.
+	InFlight int64
+	// Batch bounds the events of a call and their parts; zero is the default.
+	Batch weight.Bounds
 }
 
 // The server's habits that nobody needs to set.
@@ -79,7 +83,7 @@ type Server struct {
 // NewServer checks that nothing is missing.
 func NewServer(o ServerOptions) (*Server, error) {
 	l := o.Limits
-	if o.Desk == nil || o.Metrics == nil || l.MessageBytes <= 0 || l.HeaderBytes == 0 || l.Streams == 0 || l.Connections <= 0 || l.Request <= 0 || l.Seats <= 0 {
+	if o.Desk == nil || o.Metrics == nil || l.MessageBytes <= 0 || l.HeaderBytes == 0 || l.Streams == 0 || l.Connections <= 0 || l.Request <= 0 || l.InFlight < int64(l.MessageBytes) {
 		return nil, errors.New("connector: a desk, metrics or a limit is missing")
 	}
 	if o.NewBucket == nil {
@@ -89,9 +93,9 @@ func NewServer(o ServerOptions) (*Server, error) {
 		o.Clock = clock.RealClock{}
 	}
 	s := &Server{o: o, health: health.NewServer(), failed: make(chan error, 1), places: newPlaces(l.Connections, l.PerUser, o.Metrics.connections)}
-	s.door = newDoor(o.Metrics, o.Log, l.Seats, o.Desk.beforehand)
+	s.door = newDoor(o.Metrics, o.Log, &seats{most: l.InFlight, first: int64(l.MessageBytes)}, o.Desk.beforehand)
 	s.grpc = newGRPC(o, s.door)
-	healtheventv1.RegisterPlatformConnectorServer(s.grpc, o.Desk)
+	s.grpc.RegisterService(newOpener(l.Batch, o.Metrics, o.Log).describe(), o.Desk)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	s.announce(false)
 	return s, nil
@@ -107,7 +111,7 @@ func newGRPC(o ServerOptions, d *door) *grpc.Server {
 	return grpc.NewServer(
 		grpc.Creds(newTransport(o.TLS, o.NewBucket)),
 		grpc.UnaryInterceptor(d.interceptUnary), grpc.StreamInterceptor(d.interceptStream), grpc.UnknownServiceHandler(d.strangers),
-		grpc.InTapHandle(d.knock),
+		grpc.InTapHandle(d.knock), grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams),
 		grpc.ConnectionTimeout(handshakeIn), grpc.KeepaliveParams(alive),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),

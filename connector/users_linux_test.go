@@ -107,7 +107,7 @@ func asPeer(t *testing.T, user int64) (context.Context, func()) {
 // TestT27OneUsersMessagesLeaveSeats is T27: calls of one user that never end their messages leave seats for others.
 func TestT27OneUsersMessagesLeaveSeats(t *testing.T) {
 	t.Parallel()
-	s := &seats{most: 8}
+	s := &seats{most: 80, first: 10}
 	as := func(user int64) (func(), error) {
 		ctx, end := asPeer(t, user)
 		_, err := s.take(ctx)
@@ -130,7 +130,7 @@ func TestT27OneUsersMessagesLeaveSeats(t *testing.T) {
 	eventually(t, "the seats are free", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.taken.Load() == 0 && len(s.byUser) == 0
+		return s.taken == 0 && len(s.byUser) == 0
 	})
 	for range 8 { // users that are not told apart
 		_, err := as(-1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/connector"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
@@ -23,7 +24,7 @@ func (p *parts) openDesk(context.Context) error {
 		Limits: connector.Limits{
 			MessageBytes: int(s.Limits.MessageBytes), HeaderBytes: uint32(s.Limits.HeaderBytes), Streams: uint32(s.Limits.Streams),
 			Connections: s.Limits.Connections, ConnectionAge: s.Limits.ConnectionAge, Request: s.Limits.Request,
-			PerUser: s.Socket.ConnectionsPerUser, Seats: s.Limits.InFlight / s.Limits.MessageBytes,
+			PerUser: s.Socket.ConnectionsPerUser, InFlight: s.Limits.InFlight, Batch: p.bounds(),
 		},
 		Drain: p.halfDrain(), Metrics: p.metrics, Log: p.log,
 	}
@@ -39,6 +40,11 @@ func (p *parts) openDesk(context.Context) error {
 		return p.serveSocket(server)
 	}
 	return p.serveTCP(server)
+}
+
+// bounds are what one batch may hold, when it is taken in and when it is read from the spool.
+func (p *parts) bounds() weight.Bounds {
+	return weight.Bounds{Events: int(p.cfg.Settings.Limits.Events), Parts: int(p.cfg.Settings.Limits.Parts)}
 }
 
 // serveSocket locks the path now and binds it when callers can be served: publishers take the file for a connector that is up.

@@ -131,7 +131,7 @@ func (p *parts) openIntake(context.Context) error {
 	rules, mode := p.cfg.Rules(), p.cfg.Auth.Mode
 	queue, err := spool.Open(spool.Options{
 		Directory: s.Spool.Directory, Bytes: s.Spool.Bytes, Group: s.Spool.Group, RetryMost: s.Spool.RetryMost, Timeout: s.Sinks.Timeout,
-		GiveUpAttempts: int(s.Spool.GiveUpAttempts), GiveUpAfter: s.Spool.GiveUpAfter,
+		GiveUpAttempts: int(s.Spool.GiveUpAttempts), GiveUpAfter: s.Spool.GiveUpAfter, Batch: p.bounds(), Memory: s.Limits.InFlight / 2,
 		Sinks: p.sinks, Decide: connector.Again(rules, mode), NodeUID: p.nodeUID, Hooks: p.metrics.SpoolHooks(), Log: p.log.WithName("spool"),
 	})
 	if err != nil {

@@ -94,9 +94,14 @@ type Limits struct {
 	Streams int64
 	// Connections (maxConnections, 256; 100000 for a deployment) bounds the connections.
 	Connections int64
-	// InFlight (maxInFlightBytes, 64 MiB; 512 MiB for a deployment) bounds what messages take while they arrive or, if they are
-	// large, are worked on; four of the largest at least. Decoded and on its way to the disk a message is in memory up to three
-	// times.
+	// Events (maxEvents, 2048) and Parts (maxParts, 16384) bound what a call may hold: its events, and the error codes, entities and
+	// members of metadata of all of them. Bytes alone are no bound of memory: an empty event is two bytes on the wire and hundreds in
+	// a process.
+	Events int64
+	Parts  int64
+	// InFlight (maxInFlightBytes, 64 MiB; 256 MiB for a deployment) bounds what messages take of the memory: as much as the
+	// largest while they arrive, and until the call's end what they have turned out to be, decoded and with two copies of their bytes;
+	// four of the largest at least.
 	InFlight int64
 	// ConnectionAge (maxConnectionAgeSeconds, 0; 600 for a deployment) ends a connection kindly after this time; 0 for never.
 	ConnectionAge time.Duration

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/internal/config"
@@ -161,13 +162,15 @@ func (r reader) limits(sec *config.Section) Limits {
 	l := Limits{
 		MessageBytes:  sec.Int("maxMessageBytes", 4*mebibyte, 64<<10, 64*mebibyte),
 		HeaderBytes:   sec.Int("maxHeaderBytes", 16<<10, 12<<10, mebibyte),
+		Events:        sec.Int("maxEvents", weight.DefaultEvents, 1, 1<<16),
+		Parts:         sec.Int("maxParts", weight.DefaultParts, 1, 1<<20),
 		Streams:       sec.Int("maxStreams", 128, 1, 1<<16),
 		Connections:   sec.Int("maxConnections", byRole[int64](r, 256, 100_000), 1, 1<<20),
 		ConnectionAge: seconds(sec, "maxConnectionAgeSeconds", byRole[int64](r, 0, 600), 0, day),
 		Request:       milliseconds(sec, "requestMilliseconds", 4000, 500, 4500),
 	}
 	least := 4 * l.MessageBytes
-	l.InFlight = sec.Int("maxInFlightBytes", max(least, byRole[int64](r, 64, 512)*mebibyte), 256<<10, 1<<40)
+	l.InFlight = sec.Int("maxInFlightBytes", max(least, byRole[int64](r, 64, 256)*mebibyte), 256<<10, 1<<40)
 	if l.InFlight < least {
 		sec.Fault("maxInFlightBytes", "must be at least four times maxMessageBytes (%d)", least)
 	}

@@ -22,7 +22,7 @@ func defaults() config.Settings {
 		},
 		Liveness: config.Liveness{Silence: 10 * time.Second},
 		Limits: config.Limits{
-			MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Streams: 128, Connections: 256, InFlight: 64 << 20, Request: 4 * time.Second,
+			MessageBytes: 4 << 20, HeaderBytes: 16 << 10, Events: 2048, Parts: 16384, Streams: 128, Connections: 256, InFlight: 64 << 20, Request: 4 * time.Second,
 		},
 		Sinks: config.Sinks{
 			Timeout: 3 * time.Second, Log: config.LogSink{Enabled: true},
@@ -37,7 +37,7 @@ func defaults() config.Settings {
 func deploymentDefaults() config.Settings {
 	s := defaults()
 	s.Review.Entries, s.Review.QPS, s.Review.Burst, s.Review.Concurrent = 131072, 1000, 2000, 128
-	s.Limits.Connections, s.Limits.ConnectionAge, s.Limits.InFlight = 100_000, 10*time.Minute, 512<<20
+	s.Limits.Connections, s.Limits.ConnectionAge, s.Limits.InFlight = 100_000, 10*time.Minute, 256<<20
 	s.Sinks.Log.Enabled, s.Sinks.Store.Enabled, s.Spool.Enabled = false, true, false
 	return s
 }
@@ -104,6 +104,8 @@ func TestSettingsAccepted(t *testing.T) {
 			func(s *config.Settings) { s.Liveness.Namespaces = []string{} }},
 		"large messages need room": {"{limits: {maxMessageBytes: 33554432}}", "",
 			func(s *config.Settings) { s.Limits.MessageBytes, s.Limits.InFlight = 32<<20, 128<<20 }},
+		"larger batches": {"{limits: {maxEvents: 65536, maxParts: 1}}", "",
+			func(s *config.Settings) { s.Limits.Events, s.Limits.Parts = 65536, 1 }},
 		"room for messages": {"{limits: {maxInFlightBytes: 16777216}}", "",
 			func(s *config.Settings) { s.Limits.InFlight = 16 << 20 }},
 		"no spool": {"{spool: {enabled: false}}", "",
@@ -152,6 +154,8 @@ func TestSettingsRefused(t *testing.T) {
 		"a refusal kept too long":         {"review: {refusalsMilliseconds: 2001}", "", []string{"review.refusalsMilliseconds"}},
 		"a review longer than the call":   {"limits: {requestMilliseconds: 1000}", "", []string{"review.timeoutMilliseconds"}},
 		"no room for four messages":       {"limits: {maxInFlightBytes: 16777215}", "", []string{"limits.maxInFlightBytes"}},
+		"no event in a batch":             {"limits: {maxEvents: 0, maxParts: 0}", "", []string{"limits.maxEvents", "limits.maxParts"}},
+		"batches without a bound":         {"limits: {maxEvents: 65537}", "", []string{"limits.maxEvents"}},
 		"nobody may connect":              {"socket: {maxConnectionsPerUser: 0}", "", []string{"socket.maxConnectionsPerUser"}},
 		"a call beyond the publishers'":   {"limits: {requestMilliseconds: 5000}", "", []string{"limits.requestMilliseconds"}},
 		"a delivery longer than the call": {"{spool: {enabled: false}, sinks: {timeoutMilliseconds: 4000}}", "", []string{"sinks.timeoutMilliseconds"}},

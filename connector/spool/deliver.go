@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 	"github.com/lanyard-k8s/lanyard/internal/obs"
@@ -80,6 +81,11 @@ func (s *Spool) attempt(ctx context.Context, l *lane, p place) result {
 	case <-ctx.Done():
 		return result{}
 	}
+	release, err := s.makeRoom(ctx, l, p)
+	if err != nil {
+		return result{}
+	}
+	defer release()
 	body, err := p.segment.read(int64(p.offset))
 	if err != nil && !errors.Is(err, errRecord) {
 		s.o.Log.Error(err, "cannot read the spool", "segment", segmentName(p.segment.number))
@@ -91,6 +97,16 @@ func (s *Spool) attempt(ctx context.Context, l *lane, p place) result {
 	}
 	done, failed := s.offer(ctx, l, b)
 	return result{done: done, failed: failed, body: body}
+}
+
+// makeRoom waits until there is memory for a record: its bytes, what a sink makes of them, and what they are decoded to at most.
+func (s *Spool) makeRoom(ctx context.Context, l *lane, p place) (release func(), err error) {
+	length := p.segment.lengthAt(int64(p.offset))
+	bytes := min(l.share, 2*length+s.o.Batch.Most(length))
+	if err := l.memory.Acquire(ctx, bytes); err != nil {
+		return nil, err
+	}
+	return func() { l.memory.Release(bytes) }, nil
 }
 
 // judge says whether what was read may go on.
@@ -105,8 +121,12 @@ func (s *Spool) judge(body []byte, err error) (sink.Batch, Reason, error) {
 	if own := s.o.NodeUID(); own != "" && h.ownNodeUID != "" && own != h.ownNodeUID {
 		return sink.Batch{}, ForeignNode, errors.New("the record was made on another node")
 	}
-	b, err := h.readBatch()
-	if err != nil {
+	b, err := h.readBatch(s.o.Batch)
+	var excess *weight.Excess
+	switch {
+	case errors.As(err, &excess):
+		return sink.Batch{}, TooLarge, err
+	case err != nil:
 		return sink.Batch{}, Unreadable, err
 	}
 	if err := s.o.Decide(b); err != nil {

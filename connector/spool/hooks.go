@@ -15,6 +15,8 @@ const (
 	Corrupt Reason = "corrupt"
 	// Unreadable: its checksum is right and its content is not what a record holds.
 	Unreadable Reason = "unreadable"
+	// TooLarge: it holds more events, or parts of events, than a batch may; to decode it could take all memory that there is.
+	TooLarge Reason = "too_large"
 	// ForeignNode: it was made on another node, or on one that had this one's name before.
 	ForeignNode Reason = "foreign_node"
 	// Refused: it was decided about again, and may not go on.
@@ -24,7 +26,9 @@ const (
 )
 
 // Reasons lists every reason once, for metrics and documents.
-func Reasons() []Reason { return []Reason{Corrupt, Unreadable, ForeignNode, Refused, GivenUp} }
+func Reasons() []Reason {
+	return []Reason{Corrupt, Unreadable, TooLarge, ForeignNode, Refused, GivenUp}
+}
 
 // Hooks are told what happens, for the metrics. They are called by several goroutines at once and must not call the spool.
 type Hooks struct {

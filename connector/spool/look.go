@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
 
@@ -48,11 +49,12 @@ func Look(directory string) (kept []Kept, err error) {
 	return kept, nil
 }
 
-// decode reads a body, without a word about whether it may go on.
+// decode reads a body, without a word about whether it may go on. One that holds more than a batch may by default is not decoded: whoever
+// looks shares the memory of the connector's container.
 func decode(body []byte) (sink.Batch, error) {
 	h, err := readHead(body)
 	if err != nil {
 		return sink.Batch{}, err
 	}
-	return h.readBatch()
+	return h.readBatch(weight.Bounds{})
 }

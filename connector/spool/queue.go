@@ -4,6 +4,8 @@ import (
 	"hash/crc32"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
 
@@ -16,17 +18,20 @@ type lane struct {
 	id    uint32
 	index int
 	slots chan struct{}
-	taken atomic.Int64 // batches that the sink took
-	depth int          // records that are not delivered; under the spool's lock
+	// share is what the records may take that are being delivered to the sink, in bytes, and memory what is free of it.
+	share  int64
+	memory *semaphore.Weighted
+	taken  atomic.Int64 // batches that the sink took
+	depth  int          // records that are not delivered; under the spool's lock
 }
 
 // newLane derives the lane's number from the sink's name, so that it stays the same whatever other sinks come and go.
-func newLane(to sink.Sink, index int) *lane {
+func newLane(to sink.Sink, index int, share int64) *lane {
 	id := crc32.Checksum([]byte(to.Name()), castagnoli())
 	if id == nobodysLane {
 		id++
 	}
-	return &lane{sink: to, id: id, index: index, slots: make(chan struct{}, attemptsAtOnce)}
+	return &lane{sink: to, id: id, index: index, slots: make(chan struct{}, attemptsAtOnce), share: share, memory: semaphore.NewWeighted(share)}
 }
 
 // place is where a record is.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -141,8 +142,14 @@ func (h *head) setBytes(n protowire.Number, v []byte) bool {
 	return true
 }
 
-// readBatch reads the whole body.
-func (h head) readBatch() (sink.Batch, error) {
+// readBatch reads the whole body, unless its batch holds more than it may: the error is then a *weight.Excess.
+func (h head) readBatch(most weight.Bounds) (sink.Batch, error) {
+	var excess *weight.Excess
+	if _, err := weight.Scan(h.events, most); errors.As(err, &excess) {
+		return sink.Batch{}, err
+	} else if err != nil {
+		return sink.Batch{}, errRecord
+	}
 	var events healtheventv1.HealthEvents
 	if err := proto.Unmarshal(h.events, &events); err != nil {
 		return sink.Batch{}, errRecord

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -25,7 +26,7 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, err := h.readBatch()
+		b, err := h.readBatch(weight.Bounds{})
 		if err != nil {
 			return
 		}
@@ -37,7 +38,7 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b2, err := h2.readBatch()
+		b2, err := h2.readBatch(weight.Bounds{})
 		if err != nil {
 			t.Fatal(err)
 		}

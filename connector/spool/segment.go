@@ -120,6 +120,15 @@ func (s *segment) read(offset int64) ([]byte, error) {
 	return body, nil
 }
 
+// lengthAt is how long the body at a place is by its frame, no more than the file; 0 where nothing can be read, as read will say.
+func (s *segment) lengthAt(offset int64) int64 {
+	var header [frameSize]byte
+	if _, err := s.file.ReadAt(header[:], offset); err != nil {
+		return 0
+	}
+	return min(int64(readFrame(header[:]).length), bodyMost, s.size.Load())
+}
+
 // endless turns the end of a file into a record that is none.
 func endless(err error) error {
 	if errors.Is(err, io.EOF) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
 
@@ -30,6 +31,11 @@ type Options struct {
 	// before it is put aside for that sink; 0 attempts is for ever.
 	GiveUpAfter    time.Duration
 	GiveUpAttempts int
+	// Batch bounds the events of a record and their parts; zero is the default. A record with more is put aside.
+	Batch weight.Bounds
+	// Memory bounds what the records take that are being delivered, in bytes; 0 means 32 MiB. Every sink has an equal share, so that one that
+	// answers nobody keeps nothing from the others; a record that alone may take more than that is delivered alone.
+	Memory int64
 	// Sinks get every batch.
 	Sinks []sink.Sink
 	// Decide says again, when a batch is read, whether it may go on. The batch must not be changed.
@@ -128,6 +134,9 @@ func (o *Options) complete() error {
 	if o.Timeout <= 0 {
 		o.Timeout = 3 * time.Second
 	}
+	if o.Memory <= 0 {
+		o.Memory = 32 << 20
+	}
 	if o.NodeUID == nil {
 		o.NodeUID = func() string { return "" }
 	}
@@ -143,7 +152,7 @@ func open(o Options, d disk) (*Spool, error) {
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	for _, to := range o.Sinks {
-		s.lanes = append(s.lanes, newLane(to, len(s.lanes)))
+		s.lanes = append(s.lanes, newLane(to, len(s.lanes), max(o.Memory/int64(len(o.Sinks)), 1)))
 	}
 	if err := s.recover(); err != nil {
 		return nil, err

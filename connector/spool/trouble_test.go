@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -123,7 +124,7 @@ func TestAPoisonedBatchIsPutAsideForItsSinkAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := h.readBatch(); err != nil || len(b.Events) != 1 || b.Events[0].GetId() != "poison" || b.Caller.Username != "p" {
+	if b, err := h.readBatch(weight.Bounds{}); err != nil || len(b.Events) != 1 || b.Events[0].GetId() != "poison" || b.Caller.Username != "p" {
 		t.Errorf("the file holds %v (%v)", b, err)
 	}
 	seen, err := Look(o.Directory) // while the spool is open

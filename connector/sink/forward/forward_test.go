@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
@@ -234,6 +236,53 @@ func TestAnEventTooLargeForTheOtherSide(t *testing.T) {
 		if !keys[c.key[0]] {
 			t.Errorf("the repetition has a new key %s", c.key[0])
 		}
+	}
+}
+
+// TestABatchOfMoreEventsThanTheOtherSideTakes goes in parts as they are taken by default, and in halves where the other side takes fewer.
+func TestABatchOfMoreEventsThanTheOtherSideTakes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		events, parts int // of the batch, and of each event
+		most          int // events that the other side takes
+		calls         int
+	}{
+		"as many as may be":        {weight.DefaultEvents, 1, weight.DefaultEvents, 1},
+		"one more":                 {weight.DefaultEvents + 1, 1, weight.DefaultEvents, 2},
+		"with too many parts":      {4, weight.DefaultParts / 2, weight.DefaultEvents, 2},
+		"to one that takes fewer":  {8, 1, 4, 3},
+		"to one that takes single": {4, 1, 1, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{}
+			r.answer = func(context.Context) error {
+				calls := r.got()
+				if len(calls[len(calls)-1].ids) <= tc.most {
+					return nil
+				}
+				refusal, err := status.New(codes.InvalidArgument, "too many").WithDetails(&errdetails.ErrorInfo{Reason: weight.ErrorReason, Domain: weight.ErrorDomain})
+				if err != nil {
+					return err
+				}
+				return refusal.Err()
+			}
+			s := newSink(t, Options{Socket: onSocket(t, r)})
+			b := batch("pod", "key")
+			for range tc.events {
+				b.Events = append(b.Events, &healtheventv1.HealthEvent{Id: "1", ErrorCode: make([]string, tc.parts)})
+			}
+			report, err := s.Deliver(t.Context(), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(sink.Report{sink.Written: tc.events}, report); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+			if got := len(r.got()); got != tc.calls {
+				t.Errorf("%d calls, want %d", got, tc.calls)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
 
@@ -58,18 +59,20 @@ func partKey(key string, part int) string {
 	return key + "." + strconv.Itoa(part)
 }
 
-// split cuts a batch into parts that are not larger than most, as far as an event alone is not. Which parts there are depends on the
-// events alone, so that a repetition has the same ones.
+// split cuts a batch into parts that the other side takes by default: not larger than most, and with no more events and parts of events
+// than a batch may have, as far as an event alone is not. Which parts there are depends on the events alone, so that a repetition has the
+// same ones.
 func split(events []*healtheventv1.HealthEvent, most int) [][]*healtheventv1.HealthEvent {
 	var parts [][]*healtheventv1.HealthEvent
-	from, size := 0, 0
+	from, size, pieces := 0, 0, 0
 	for i, e := range events {
-		n := proto.Size(e) + 8
-		if i > from && size+n > most {
+		n, p := proto.Size(e)+8, weight.PartsOf(e)
+		if i > from && (size+n > most || i-from == weight.DefaultEvents || pieces+p > weight.DefaultParts) {
 			parts = append(parts, events[from:i])
-			from, size = i, 0
+			from, size, pieces = i, 0, 0
 		}
 		size += n
+		pieces += p
 	}
 	return append(parts, events[from:])
 }

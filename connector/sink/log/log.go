@@ -39,7 +39,7 @@ type Sink struct {
 	out io.Writer
 }
 
-// New returns a sink that writes to out, each batch in one call.
+// New returns a sink that writes to out, each batch in one call unless it is long.
 func New(out io.Writer) (*Sink, error) {
 	if out == nil {
 		return nil, errors.New("log sink: nothing is given to write to")
@@ -50,22 +50,36 @@ func New(out io.Writer) (*Sink, error) {
 // Name is sink.Log.
 func (s *Sink) Name() sink.Name { return sink.Log }
 
+// pieceBytes is how much is written at a time: the lines of a large batch together can be several times its size.
+const pieceBytes = 256 << 10
+
 // Deliver writes the batch's lines.
 func (s *Sink) Deliver(_ context.Context, b sink.Batch) (sink.Report, error) {
 	var lines bytes.Buffer
-	for _, e := range b.Events {
+	for i, e := range b.Events {
 		if err := json.MarshalWrite(&lines, lineOf(b, e), jsontext.AllowInvalidUTF8(true), json.Deterministic(true)); err != nil {
 			// It will not be encoded another time either. The encoder's error may quote the event.
 			return nil, sink.Final(sink.Refused, nodebinding.InvalidArgument, errors.New("an event cannot be written as JSON"))
 		}
 		lines.WriteByte('\n')
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.out.Write(lines.Bytes()); err != nil {
-		return nil, sink.Retry(sink.Disk, fmt.Errorf("write lines: %w", err))
+		if lines.Len() < pieceBytes && i < len(b.Events)-1 {
+			continue
+		}
+		if err := s.write(lines.Bytes()); err != nil {
+			return nil, err
+		}
+		lines.Reset()
 	}
 	return sink.Report{sink.Written: len(b.Events)}, nil
+}
+
+func (s *Sink) write(lines []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.out.Write(lines); err != nil {
+		return sink.Retry(sink.Disk, fmt.Errorf("write lines: %w", err))
+	}
+	return nil
 }
 
 // line is what is written about one event.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func TestABrokenWriterIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Deliver(t.Context(), sink.Batch{})
+	_, err = s.Deliver(t.Context(), sink.Batch{Events: []*healtheventv1.HealthEvent{{}}})
 	if e := sink.Classify(err); e == nil || e.Final || e.Reason != sink.Disk {
 		t.Errorf("got %v", err)
 	}
@@ -161,5 +162,39 @@ func TestALineIsNotSplit(t *testing.T) {
 				t.Errorf("%d bytes, valid %t", len(line), json.Valid([]byte(line)))
 			}
 		})
+	}
+}
+
+// pieces is a writer that notes how long what it is given is.
+type pieces struct {
+	sizes []int
+	text  strings.Builder
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.sizes = append(p.sizes, len(b))
+	return p.text.Write(b)
+}
+
+// TestALargeBatchIsWrittenInPieces: its lines are not all in the memory at once, and every piece is of whole lines.
+func TestALargeBatchIsWrittenInPieces(t *testing.T) {
+	t.Parallel()
+	var events []*healtheventv1.HealthEvent
+	for range 500 {
+		events = append(events, &healtheventv1.HealthEvent{CheckName: "GpuXid", Message: strings.Repeat("\x01", 1500)})
+	}
+	var out pieces
+	s, err := log.New(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Deliver(t.Context(), sink.NewBatch(events, sink.Caller{}, nodebinding.NodeLocal, time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+	if most := slices.Max(out.sizes); most > (256+16)<<10 || len(out.sizes) < 10 {
+		t.Errorf("%d pieces, the largest of %d bytes", len(out.sizes), most)
+	}
+	if lines := strings.Count(out.text.String(), "}\n{"); lines != 499 {
+		t.Errorf("%d lines follow another, want 499", lines)
 	}
 }
