@@ -4,21 +4,15 @@ package integration
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
-	"github.com/lanyard-k8s/lanyard/certs"
+	"github.com/lanyard-k8s/lanyard/test/cluster/injector"
 )
 
 // operation is one RFC 6902 operation.
@@ -31,12 +25,6 @@ type operation struct {
 // meddling is what a mutating webhook of somebody else's does to a pod.
 type meddling func(*corev1.Pod) []operation
 
-// injector is that webhook: an HTTPS server that the API server calls for one namespace.
-type injector struct {
-	meddle meddling
-	calls  atomic.Int64
-}
-
 // The API server calls mutating webhooks in the order of their configurations' names, so that one comes before ours, which
 // is called "lanyard", and the other after it.
 const (
@@ -47,15 +35,14 @@ const (
 // inject registers an injector for a namespace and waits until the API server calls it.
 func inject(t *testing.T, order, namespace string, again admissionregistrationv1.ReinvocationPolicyType, meddle meddling) {
 	t.Helper()
-	i := &injector{meddle: meddle}
-	url, ca := i.serve(t)
+	i := injector.Start(t, meddle.patch)
 	configurations := admin(t).AdmissionregistrationV1().MutatingWebhookConfigurations()
 	_, err := configurations.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: order + namespace},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name:                    "injector.example.com",
 			AdmissionReviewVersions: []string{"v1"},
-			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca},
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: &i.URL, CABundle: i.CA},
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			ReinvocationPolicy:      &again,
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
@@ -77,53 +64,21 @@ func inject(t *testing.T, order, namespace string, again admissionregistrationv1
 	pods := admin(t).CoreV1().Pods(namespace)
 	eventually(t, "the injector is called", func(ctx context.Context) (bool, error) {
 		_, err := pods.Create(ctx, newPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return i.calls.Load() > 0, err
+		return i.Called(), err
 	})
 }
 
-// serve starts the server with a certificate of its own and returns its URL and its authority's certificate.
-func (i *injector) serve(t *testing.T) (url string, ca []byte) {
-	t.Helper()
-	authority, err := certs.NewAuthority("injector", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := authority.Issue(time.Now(), time.Hour, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served, err := tls.X509KeyPair(pair.Cert, pair.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewUnstartedServer(i)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{served}}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return server.URL, authority.CA()
-}
-
-// ServeHTTP answers a review with what the meddling says.
-func (i *injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.calls.Add(1)
-	var review admissionv1.AdmissionReview
+// patch is what the meddling comes to.
+func (m meddling) patch(object []byte) ([]byte, error) {
 	var pod corev1.Pod
-	if json.NewDecoder(r.Body).Decode(&review) != nil || json.Unmarshal(review.Request.Object.Raw, &pod) != nil {
-		http.Error(w, "unreadable", http.StatusBadRequest)
-		return
+	if err := json.Unmarshal(object, &pod); err != nil {
+		return nil, err
 	}
-	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	if operations := i.meddle(&pod); len(operations) > 0 {
-		patch, err := json.Marshal(operations)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		review.Response.Patch, review.Response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
+	operations := m(&pod)
+	if len(operations) == 0 {
+		return nil, nil
 	}
-	review.Request = nil
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review) // a client that has gone away needs no answer
+	return json.Marshal(operations)
 }
 
 // mutate has a MutatingAdmissionPolicy apply a JSONPatch to the pods of a namespace that have one container, and waits until
