@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/client/internal/reach"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	// MaxBatches and MaxBytes bound the queue; 1,024 and 64 MiB.
 	MaxBatches int
 	MaxBytes   int
+	// Batch bounds one batch, as connectors do (limits.maxEvents and limits.maxParts in their settings); zero is what they do by
+	// default: 2,048 events with 16,384 error codes, entities and members of metadata in all.
+	Batch weight.Bounds
 	// CallTimeout bounds one attempt; 5 s.
 	CallTimeout time.Duration
 	// FirstPause and MostPause bound the pause between two attempts, of which half is random; 200 ms and 30 s.
@@ -65,7 +69,7 @@ func (o Options) filled() (Options, error) {
 		return o, errors.New("a socket takes neither a CA file nor a server name")
 	case !local && strings.Contains(o.Target, "://"):
 		return o, errors.New("the target must be unix:///path/to/socket or host:port without a scheme")
-	case min(o.MaxBatches, o.MaxBytes) < 0 || min(o.CallTimeout, o.FirstPause, o.MostPause) < 0:
+	case min(o.MaxBatches, o.MaxBytes, o.Batch.Events, o.Batch.Parts) < 0 || min(o.CallTimeout, o.FirstPause, o.MostPause) < 0:
 		return o, errors.New("bounds and times must be positive")
 	}
 	if local && !o.AllowWritableDirectory {

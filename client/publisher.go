@@ -24,6 +24,10 @@ import (
 // more than the ones that repeat it. The caller keeps, merges or drops the batch.
 var ErrFull = errors.New("the publisher's queue is full")
 
+// ErrTooMuch is what Publish and Enqueue return for a batch that holds more events, or more parts of events, than connectors take
+// (Options.Batch): it would be refused for good. The error says which bound that is; the caller sends the events in several batches.
+var ErrTooMuch = errors.New("the batch is not sent, since no connector would take it")
+
 // ErrClosed is what Publish and Enqueue return after Close, and what is left undelivered ends with.
 var ErrClosed = errors.New("the publisher is closed")
 
@@ -120,6 +124,9 @@ func (p *Publisher) Enqueue(batch *healtheventv1.HealthEvents) error {
 }
 
 func (p *Publisher) add(ctx context.Context, batch *healtheventv1.HealthEvents, end func(error)) (*item, error) {
+	if err := p.o.Batch.Check(batch.GetEvents()); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTooMuch, err)
+	}
 	it := &item{batch: batch, size: proto.Size(batch), key: newKey(), ctx: ctx, end: end}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/client"
 )
@@ -333,5 +334,51 @@ func TestOptionsThatAreNoGood(t *testing.T) {
 				_ = p.Close(t.Context())
 			}
 		}
+	}
+}
+
+// TestABatchThatNoConnectorTakesIsNotSent: its error names the field and the bound, nothing is sent, and the next batch goes on.
+func TestABatchThatNoConnectorTakesIsNotSent(t *testing.T) {
+	t.Parallel()
+	events := func(n, codes int) *healtheventv1.HealthEvents {
+		b := &healtheventv1.HealthEvents{Version: 1}
+		for range n {
+			b.Events = append(b.Events, &healtheventv1.HealthEvent{Message: "m", ErrorCode: make([]string, codes)})
+		}
+		return b
+	}
+	for name, tc := range map[string]struct {
+		bounds weight.Bounds
+		batch  *healtheventv1.HealthEvents
+		want   string
+	}{
+		"as many events as are taken": {weight.Bounds{}, events(weight.DefaultEvents, 1), ""},
+		"one more":                    {weight.Bounds{}, events(weight.DefaultEvents+1, 1), "events: a batch may have at most 2048 events (limits.maxEvents); report in smaller batches"},
+		"too many codes":              {weight.Bounds{}, events(2, weight.DefaultParts), "events[1].errorCode: a batch may have at most 16384 error codes"},
+		"to a connector of more":      {weight.Bounds{Events: 4000}, events(4000, 1), ""},
+		"to a connector of fewer":     {weight.Bounds{Events: 3}, events(4, 1), "events: a batch may have at most 3 events"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := serve(t, nil)
+			p := d.publisher(t, func(o *client.Options) { o.Batch = tc.bounds })
+			err := p.Publish(t.Context(), tc.batch)
+			if tc.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.Is(err, client.ErrTooMuch) || !strings.Contains(err.Error(), tc.want) || client.Temporary(err) {
+				t.Errorf("Publish: %v, want %q", err, tc.want)
+			}
+			if err := p.Enqueue(tc.batch); !errors.Is(err, client.ErrTooMuch) {
+				t.Errorf("Enqueue: %v", err)
+			}
+			err = p.Publish(t.Context(), events(1, 1))
+			if _, _, took := d.seen(); err != nil || len(took) != 1 {
+				t.Errorf("the next batch: %v, %d events", err, len(took))
+			}
+		})
 	}
 }

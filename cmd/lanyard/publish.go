@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/client"
 )
@@ -153,6 +155,7 @@ func printBatch(w io.Writer, batch *healtheventv1.HealthEvents) error {
 func (f publishFlags) options(given func(string) bool) (client.Options, error) {
 	o := client.Options{
 		Target: "unix://" + f.socket, TokenFile: f.tokenFile, ServerUser: f.serverUser, AllowWritableDirectory: f.writable,
+		Batch: weight.Bounds{Events: math.MaxInt32, Parts: math.MaxInt32}, // the connector says what is too much for it
 	}
 	switch {
 	case f.address != "" && given("socket"):
