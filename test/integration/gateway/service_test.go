@@ -40,6 +40,13 @@ func trustedHeaders(h http.Header) map[string][]string {
 	return found
 }
 
+// respelled is a token whose last character has other bits where it means nothing.
+func respelled(token string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := len(token) - 1
+	return token[:last] + alphabet[strings.IndexByte(alphabet, token[last])+1:][:1]
+}
+
 // TestAServiceAndAGatewaySayTheSame holds the middleware to the callout: the same tokens pass, with the same headers.
 func TestAServiceAndAGatewaySayTheSame(t *testing.T) {
 	t.Parallel()
@@ -52,13 +59,14 @@ func TestAServiceAndAGatewaySayTheSame(t *testing.T) {
 		headers http.Header
 		want    int
 	}{
-		"a good token":              {http.Header{"Authorization": {"Bearer " + token}}, 200},
-		"and forged headers":        {http.Header{"Authorization": {"Bearer " + token}, "X-Nmp-Principal-Id": {"root"}, "X-Nmp-Internal": {"1"}}, 200},
-		"no token":                  {http.Header{}, 401},
-		"another exchange's token":  {http.Header{"Authorization": {"Bearer " + stranger}}, 401},
-		"a signature that is off":   {http.Header{"Authorization": {"Bearer " + token[:len(token)-6] + "AAAAAA"}}, 401},
-		"two headers":               {http.Header{"Authorization": {"Bearer " + token, "Bearer " + token}}, 401},
-		"a subject token, not ours": {http.Header{"Authorization": {"Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln"}}, 401},
+		"a good token":               {http.Header{"Authorization": {"Bearer " + token}}, 200},
+		"and forged headers":         {http.Header{"Authorization": {"Bearer " + token}, "X-Nmp-Principal-Id": {"root"}, "X-Nmp-Internal": {"1"}}, 200},
+		"no token":                   {http.Header{}, 401},
+		"another exchange's token":   {http.Header{"Authorization": {"Bearer " + stranger}}, 401},
+		"a signature that is off":    {http.Header{"Authorization": {"Bearer " + token[:len(token)-6] + "AAAAAA"}}, 401},
+		"the signature spelled anew": {http.Header{"Authorization": {"Bearer " + respelled(token)}}, 401},
+		"two headers":                {http.Header{"Authorization": {"Bearer " + token, "Bearer " + token}}, 401},
+		"a subject token, not ours":  {http.Header{"Authorization": {"Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln"}}, 401},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+p.address+wire.PathAuthenticate+"/v1", nil)
