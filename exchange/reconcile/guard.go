@@ -157,6 +157,18 @@ func version(key string) bool {
 	return !strings.HasPrefix(key, sincePrefix) && !strings.HasPrefix(key, kindPrefix)
 }
 
+// keepVersions is what a look found, with the versions that were remembered before it.
+func keepVersions(before, found map[string]delegation.Seen) map[string]delegation.Seen {
+	all := maps.Clone(found)
+	maps.DeleteFunc(all, func(key string, _ delegation.Seen) bool { return version(key) })
+	for key, seen := range before {
+		if version(key) {
+			all[key] = seen
+		}
+	}
+	return all
+}
+
 // settle compares a look with what is remembered, moves the epoch if it must move, and saves what has changed.
 func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 	before := g.now
@@ -166,10 +178,12 @@ func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 			moves = true
 		}
 	}
-	switch {
-	case next.state == Drift: // what was remembered stays, so that whatever comes next is not explained by it
-		next.seen = before.seen
-	case moves || !maps.Equal(before.seen, next.seen):
+	if next.state != InOrder {
+		// The versions that were in order stay, so that nothing but one change explains what comes next. Where lists differ, that is a
+		// program whose settings are these lists; policies that come back to the lists of before have changed twice.
+		next.seen, moves = keepVersions(before.seen, next.seen), false
+	}
+	if moves || !maps.Equal(before.seen, next.seen) {
 		save := delegation.Guard{Policies: next.seen}
 		if moves {
 			at, ok := g.clock.server()
