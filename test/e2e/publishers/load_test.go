@@ -16,6 +16,8 @@ const time100 = 100 * time.Millisecond
 type load struct {
 	r    *rig
 	pods []*corev1.Pod
+	// stores are where their events are kept, nil for the store of each one's node.
+	stores func(prefix string) [][]row
 }
 
 // startLoad starts two publishers on each of some nodes and waits until all are at it.
@@ -58,7 +60,11 @@ func (l *load) check(t testing.TB) time.Duration {
 			}
 		}
 		longest = max(longest, slowest(all))
-		l.r.kept(t, pod)
+		if l.stores != nil {
+			l.r.keptIn(t, pod, l.stores)
+		} else {
+			l.r.kept(t, pod)
+		}
 	}
 	return time.Duration(longest) * time.Millisecond
 }

@@ -34,6 +34,19 @@ func (r *rig) connectorPID(t testing.TB, node string) (string, error) {
 	return r.pidOf(t.Context(), node, list[0].Status.ContainerStatuses[0])
 }
 
+// signalPod sends a signal to the program of a pod of ours.
+func (r *rig) signalPod(t testing.TB, pod *corev1.Pod, signal string) {
+	t.Helper()
+	now := r.fresh(t, pod)
+	if len(now.Status.ContainerStatuses) != 1 {
+		t.Fatalf("%s has no container", now.Name)
+	}
+	pid, err := r.pidOf(t.Context(), now.Spec.NodeName, now.Status.ContainerStatuses[0])
+	must(t, err)
+	_, err = r.inside(t.Context(), now.Spec.NodeName, "kill", "-"+signal, pid)
+	must(t, err)
+}
+
 // pidOf is the first process of a container, as the node counts.
 func (r *rig) pidOf(ctx context.Context, node string, s corev1.ContainerStatus) (string, error) {
 	_, id, _ := strings.Cut(s.ContainerID, "://")

@@ -13,9 +13,25 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/cluster"
 )
 
-// TestTheConnectorDies kills a node's connector, and stops another in its tracks, for a while and for good.
+// TestTheConnectorDies kills connectors and stops them in their tracks, for a while and for good: those of the nodes and, beside them,
+// the replicas of the Deployment.
 func TestTheConnectorDies(t *testing.T) {
 	r := enter(t)
+	t.Run("beside each other", func(t *testing.T) {
+		t.Run("on the nodes", func(t *testing.T) {
+			t.Parallel()
+			r.nodesConnectorsDie(t)
+		})
+		t.Run("in the Deployment", func(t *testing.T) {
+			t.Parallel()
+			r.replicasDie(t)
+		})
+	})
+	r.nothingForged(t)
+}
+
+// nodesConnectorsDie kills a node's connector, and stops another in its tracks.
+func (r *rig) nodesConnectorsDie(t *testing.T) {
 	l := r.startLoad(t, "dying", r.near, r.far)
 	t.Run("hung for good", func(t *testing.T) { // first, since it takes the longest, while the others go on
 		r.signal(t, r.far, "STOP")
@@ -43,7 +59,6 @@ func TestTheConnectorDies(t *testing.T) {
 		far.goesOn(t)
 		t.Logf("taken again %s after it was stopped; the longest that a batch was on its way: %s", time.Since(began).Round(time100), far.check(t).Round(time100))
 	})
-	r.nothingForged(t)
 }
 
 // on are the publishers on one node.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,6 +67,12 @@ func readRows(path, prefix string) (all []row, err error) {
 // and nothing to be there twice. What is acknowledged is on the node's disk, and is stored soon after.
 func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
+	r.keptIn(t, pod, func(prefix string) [][]row { return [][]row{r.rows(t, nodeOf(pod), prefix)} })
+}
+
+// keptIn is kept in some stores together. In each of them nothing may be twice.
+func (r *rig) keptIn(t testing.TB, pod *corev1.Pod, stores func(prefix string) [][]row) {
+	t.Helper()
 	acknowledged := map[string]int{}
 	for _, b := range r.everything(t, pod) {
 		if b.Outcome == "acknowledged" {
@@ -75,7 +82,7 @@ func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 	if len(acknowledged) == 0 {
 		t.Fatalf("nothing of %s was acknowledged", pod.Name)
 	}
-	var all []row
+	var all [][]row
 	missing := ""
 	defer func() { // await has ended the test by then
 		if missing != "" {
@@ -83,9 +90,9 @@ func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 		}
 	}()
 	await(t, patience, "everything acknowledged is stored", func() bool {
-		all = r.rows(t, nodeOf(pod), pod.Name+"-")
+		all = stores(pod.Name + "-")
 		stored := map[string]int{}
-		for _, one := range all {
+		for _, one := range slices.Concat(all...) {
 			stored[one.ID]++
 		}
 		for id, n := range acknowledged {
@@ -97,18 +104,20 @@ func (r *rig) kept(t testing.TB, pod *corev1.Pod) {
 		missing = ""
 		return true
 	})
-	once := map[row]bool{}
-	for _, one := range all {
-		key := row{ID: one.ID, Generated: one.Generated, PodUID: one.PodUID}
-		if once[key] {
-			t.Errorf("%s is stored twice", one.ID)
-		}
-		once[key] = true
-		if one.Node != nodeOf(pod) {
-			t.Errorf("%s is stored under %s, want %s", one.ID, one.Node, nodeOf(pod))
+	for _, store := range all {
+		once := map[row]bool{}
+		for _, one := range store {
+			key := row{ID: one.ID, Generated: one.Generated, PodUID: one.PodUID}
+			if once[key] {
+				t.Errorf("%s is stored twice", one.ID)
+			}
+			once[key] = true
+			if one.Node != nodeOf(pod) {
+				t.Errorf("%s is stored under %s, want %s", one.ID, one.Node, nodeOf(pod))
+			}
 		}
 	}
-	t.Logf("%s: %d acknowledged, %d stored, none lost and none twice", pod.Name, len(acknowledged), len(all))
+	t.Logf("%s: %d acknowledged, %d stored, none lost and none twice in a store", pod.Name, len(acknowledged), len(slices.Concat(all...)))
 }
 
 // everything is what a publisher has said, before the container's last restart too.
