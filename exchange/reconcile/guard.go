@@ -30,6 +30,9 @@ const (
 	kindPrefix    = "kind/"
 )
 
+// leftOut stands for the UID of a namespace that bears the label and is excluded by name.
+const leftOut = "excluded"
+
 // guard knows how the policies stand, since when, which namespaces are managed and which kinds are listed since when. All that it says
 // was read from the API server after it was asked.
 type guard struct {
@@ -207,7 +210,9 @@ func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 }
 
 // namespaces notes since when each managed namespace is managed. It is learned once, when the namespace is first seen so, and
-// forgotten when it is no longer: what was made in between stood under no policy.
+// forgotten when it is no longer: what was made in between stood under no policy. One that is left out by name may bear the label all
+// the same; that is noted, lest its label's time count when it is left out no more. (A label that is taken off and put back between two
+// looks keeps its time. Only platform admins can do that.)
 func (g *guard) namespaces(spaces []*metav1.PartialObjectMetadata, next *standing) error {
 	at, ok := g.clock.server()
 	if !ok {
@@ -218,12 +223,20 @@ func (g *guard) namespaces(spaces []*metav1.PartialObjectMetadata, next *standin
 	maps.Copy(seen, next.seen)
 	maps.DeleteFunc(seen, func(key string, _ delegation.Seen) bool { return strings.HasPrefix(key, sincePrefix) })
 	for _, space := range spaces {
-		if g.excluded[space.Name] || space.DeletionTimestamp != nil {
+		key := sincePrefix + space.Name
+		switch {
+		case space.DeletionTimestamp != nil:
+			continue
+		case g.excluded[space.Name]:
+			seen[key] = delegation.Seen{UID: leftOut}
 			continue
 		}
-		key := sincePrefix + space.Name
 		since := g.now.seen[key]
-		if since.UID != string(space.UID) {
+		switch since.UID {
+		case string(space.UID):
+		case leftOut:
+			since = delegation.Seen{UID: string(space.UID), Generation: wholeSecond(at.Add(g.margin)).Unix()}
+		default:
 			since = delegation.Seen{UID: string(space.UID), Generation: labelled(space, at).Unix()}
 		}
 		seen[key], next.managed[space.Name] = since, time.Unix(since.Generation, 0)

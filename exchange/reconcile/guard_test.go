@@ -158,8 +158,15 @@ func TestManagedSince(t *testing.T) {
 	if g := got.guards("other"); g.Managed || !got.guards("runs").Managed {
 		t.Errorf("the guards of another namespace: %+v", g)
 	}
-	if got := look(space("runs", "a", -3)); !got.managed["runs"].Equal(at(-9).Time) {
+	if got := look(space("runs", "a", -3), space("kube-system", "k", -9)); !got.managed["runs"].Equal(at(-9).Time) {
 		t.Errorf("another label, written later, moved it to %s", got.managed["runs"])
+	}
+	w.guard.excluded = nil
+	if got := look(space("runs", "a", -9), space("kube-system", "k", -9)); !got.managed["kube-system"].Equal(w.now.Add(epochMargin)) {
+		t.Errorf("a namespace that was left out is managed since %s", got.managed["kube-system"])
+	}
+	if got := look(space("runs", "a", -9), space("kube-system", "k", -9)); !got.managed["kube-system"].Equal(w.now.Add(epochMargin)) {
+		t.Errorf("looked at again, it is managed since %s", got.managed["kube-system"])
 	}
 	look()
 	if got := look(space("runs", "a", -1)); !got.managed["runs"].Equal(at(-1).Time) {
