@@ -5,12 +5,18 @@ package main
 import (
 	"context"
 	"os"
+	"syscall"
 
 	"github.com/lanyard-k8s/lanyard/internal/cli"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
 )
 
+// umask keeps others out of every file and directory that the program makes without saying how: keys, records and proofs lie beside
+// each other. What others may use, the submitters' socket and the certificate's authority, is given its mode afterwards.
+const umask = 0o077
+
 func main() {
+	syscall.Umask(umask)
 	os.Exit(realMain())
 }
 
