@@ -121,10 +121,12 @@ func TestNotes(t *testing.T) {
 			args: []string{"--set", "monitoring.prometheusRule.enabled=true,monitoring.podMonitor.enabled=true,monitoring.serviceMonitor.enabled=true"},
 			want: []string{"everything is counted twice"}, wantNot: []string{"scraping is off"},
 		},
-		"an image that nobody has": {want: []string{"WARNING: the image is lanyard-k8s/lanyard:0.1.0", "ImagePullBackOff"}},
-		"an image of one's own":    {args: []string{"--set", "image.repository=r.example/lanyard"}, wantNot: []string{"ImagePullBackOff"}},
-		"an image by its digest":   {args: []string{"-f", "testdata/profiles/job-kinds.yaml"}, wantNot: []string{"ImagePullBackOff"}},
-		"policies off":             {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off", "admission.policies.enabled: true"}},
+		"an image that nobody has":    {want: []string{"WARNING: the image is lanyard-k8s/lanyard:0.1.0", "ImagePullBackOff"}},
+		"an image of one's own":       {args: []string{"--set", "image.repository=r.example/lanyard"}, wantNot: []string{"ImagePullBackOff"}},
+		"an image by its digest":      {args: []string{"-f", "testdata/profiles/job-kinds.yaml"}, wantNot: []string{"ImagePullBackOff"}},
+		"one replica of the webhook":  {args: []string{"--set", "webhook.replicas=1"}, want: []string{"WARNING: webhook.replicas is 1", "fail closed"}},
+		"two replicas of the webhook": {wantNot: []string{"webhook.replicas is"}},
+		"policies off":                {args: []string{"-f", "testdata/profiles/no-policies.yaml"}, want: []string{"the policies are off", "admission.policies.enabled: true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,10 @@ WARNING: global.platformConnectorAuth.enabled is false. Publishers get no token,
 socket may name any node. This is not a supported production configuration. Next: enabled: true with mode: audit, and without mode when
 platform_connector_auth_violations_total stays at zero.
 {{ end }}
+{{- if and (eq (int64 .Values.webhook.replicas) 1) (or $auth.enabled .Values.exchange.enabled) }}
+WARNING: webhook.replicas is 1, and its entries fail closed: while that one pod moves to another node, nobody creates pods in managed
+namespaces nor publishers' pods. Two replicas are the least for a cluster that people use.
+{{ end }}
 {{- include "lanyard.notes.connector" . }}
 {{- include "lanyard.notes.exchange" . }}
 {{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.apiServerCIDRs) }}

@@ -32,6 +32,7 @@ the programs: whoever reads it has changed nothing in a test.
 {{- include "lanyard.validate.connector" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.exchange" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.certs" (dict "all" $all "root" .) -}}
+{{- include "lanyard.validate.cluster" (dict "all" $all "root" .) -}}
 {{- toJson $all.faults -}}
 {{- end }}
 

@@ -65,7 +65,7 @@
 {{- if $v.spool.enabled -}}{{- $_ := set $dirs "connector.socket.spool.hostDir" $v.spool.hostDir -}}{{- end -}}
 {{- if $v.sinks.store.enabled -}}{{- $_ := set $dirs "connector.socket.sinks.store.hostDir" $v.sinks.store.hostDir -}}{{- end -}}
 {{- range $at, $dir := $dirs -}}
-{{- include "lanyard.check.path" (dict "all" $all "at" $at "value" $dir) -}}
+{{- include "lanyard.check.hostDir" (dict "all" $all "at" $at "value" $dir) -}}
 {{- range $otherAt, $other := $dirs -}}
 {{- if and (ne $at $otherAt) (hasPrefix (printf "%s/" (toString $other)) (printf "%s/" (toString $dir))) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" $at "say" (printf "must lie neither at nor below %s: publishers mount the socket's directory, and nobody else may see the others" $otherAt)) -}}
