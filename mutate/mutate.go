@@ -95,7 +95,7 @@ const (
 )
 
 // Request is the part of an admission request that a decision may read. Namespace is the request's own, never the
-// object's. Object and OldObject are raw JSON.
+// object's. Object and OldObject are raw JSON; they must not change for as long as the decision is used, whose texts may be parts of them.
 type Request struct {
 	Entry       Entry
 	Operation   Operation

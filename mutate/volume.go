@@ -15,11 +15,15 @@ const (
 	kubeDefaultExpiration = 3600
 )
 
+// maxVolume bounds the text of a volume that is compared, in bytes: ours has a few hundred, and what a longer one holds would take many
+// times its text.
+const maxVolume = 4096
+
 // sameVolume says whether a volume means the same as the wanted text: equal as JSON, nulls and API server defaults left
 // out. Anything else that stands in it, known or not, makes it another volume.
 func sameVolume(v *manifest.Volume, want []byte) bool {
 	var got, exp map[string]any
-	if json.Unmarshal([]byte(v.Raw), &got) != nil || json.Unmarshal(want, &exp) != nil {
+	if len(v.Raw) > maxVolume || json.Unmarshal([]byte(v.Raw), &got) != nil || json.Unmarshal(want, &exp) != nil {
 		return false
 	}
 	return reflect.DeepEqual(settle(got), settle(exp))

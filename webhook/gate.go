@@ -42,7 +42,7 @@ type gate struct {
 }
 
 const (
-	freeBytes = 64 << 10 // received without being counted
+	freeBytes = 32 << 10 // received without being counted
 	keepBytes = 1 << 20  // larger buffers go back to the garbage collector
 )
 
@@ -56,7 +56,7 @@ var (
 func newGate(l settings.Limits) *gate {
 	return &gate{
 		calls: budget{most: l.MaxInFlight}, bytes: budget{most: l.MaxInFlightBytes},
-		arrival: budget{most: l.MaxInFlightBytes}, maxBody: l.MaxBodyBytes,
+		arrival: budget{most: max(l.MaxInFlightBytes/2, l.MaxBodyBytes)}, maxBody: l.MaxBodyBytes,
 		buffers: sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }},
 	}
 }
@@ -92,7 +92,7 @@ func (g *gate) read(w http.ResponseWriter, r *http.Request) (*[]byte, error) {
 	defer func() { g.arrival.give(counted) }()
 	for b := (*buf)[:0]; ; {
 		if len(b) == cap(b) {
-			more := int64(cap(b))
+			more := min(int64(cap(b)), g.maxBody+1-int64(len(b))) // one byte more tells that the body is too large
 			if len(b) >= freeBytes {
 				if !g.arrival.take(more) {
 					g.recycle(buf)

@@ -96,18 +96,53 @@ func TestSlowBodyHoldsNothing(t *testing.T) {
 	wg.Wait()
 }
 
+// TestArrivingBodiesAreBounded sends large bodies, all but their ends, until there is no room for what they hold. Each is a real pod of
+// many variables, which is read once its end comes.
 func TestArrivingBodiesAreBounded(t *testing.T) {
 	t.Parallel()
-	d, _ := newDesk(t, limited(settings.Limits{MaxBodyBytes: 1 << 20, MaxInFlight: 9, MaxInFlightBytes: 1 << 20}))
-	d.gate.arrival.used.Store(1 << 20) // others are sending as much as there may be
-	object := `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 200<<10) + `"}}}`
-	if w := post(d, wire.PathMutateJob, ask{object: object}.body()); w.Code != http.StatusTooManyRequests {
-		t.Errorf("a large body: %d", w.Code)
+	const room = 1 << 20
+	d, _ := newDesk(t, limited(settings.Limits{MaxBodyBytes: room, MaxInFlight: 9, MaxInFlightBytes: room}))
+	body := ask{object: inContainer(`"env":[` + strings.TrimSuffix(strings.Repeat(`{"name":"A","value":"x"},`, 8_000), ",") + `]`)}.body()
+	type sent struct {
+		end    *io.PipeWriter
+		answer chan *httptest.ResponseRecorder
+	}
+	var arriving []sent
+	for d.gate.arrival.used.Load() < room*3/4 {
+		from, to := io.Pipe()
+		one := sent{to, make(chan *httptest.ResponseRecorder, 1)}
+		go func() {
+			r := httptest.NewRequest(http.MethodPost, wire.PathMutateJob, from)
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			d.ServeHTTP(w, r)
+			one.answer <- w
+		}()
+		before := d.gate.arrival.used.Load()
+		if _, err := to.Write(body[:len(body)-1]); err != nil { // returns when all of it is read
+			t.Fatal(err)
+		}
+		if got := d.gate.arrival.used.Load(); got < before+int64(len(body)-2*freeBytes) {
+			t.Fatalf("%d bytes have arrived and %d are claimed", len(body), got-before)
+		}
+		arriving = append(arriving, one)
+	}
+	if w := post(d, wire.PathMutateJob, body); w.Code != http.StatusTooManyRequests {
+		t.Errorf("one more large body: %d", w.Code)
 	}
 	if w := post(d, wire.PathMutateJob, ask{}.body()); w.Code != http.StatusOK {
 		t.Errorf("an ordinary body: %d", w.Code)
 	}
-	if got := d.gate.arrival.used.Load(); got != 1<<20 {
+	for _, one := range arriving {
+		if _, err := one.end.Write(body[len(body)-1:]); err != nil {
+			t.Fatal(err)
+		}
+		_ = one.end.Close()
+		if r := reviewed(t, <-one.answer); !r.Allowed || len(r.Patch) == 0 {
+			t.Errorf("a pod whose end has come: %v", r.Result)
+		}
+	}
+	if got := d.gate.arrival.used.Load() + d.gate.bytes.used.Load(); got != 0 {
 		t.Errorf("%d bytes stay claimed", got)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// maxGroups bounds the groups of the user who asks: a short name takes many times its text. Directories give people some hundreds.
+const maxGroups = 10_000
+
 // parser reads one object after another. The fields of an object are numbered from 0 by the callback, which is how
 // duplicates are noticed without a map.
 type parser struct {
@@ -131,6 +134,9 @@ func (p *parser) texts(into *[]string) error {
 		if p.dec.PeekKind() == ']' {
 			_, err := p.dec.ReadToken()
 			return err
+		}
+		if len(*into) == maxGroups {
+			return malformed("request.userInfo.groups has more than %d elements", maxGroups)
 		}
 		var s string
 		if err := p.text(&s); err != nil {

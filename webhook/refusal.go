@@ -60,6 +60,7 @@ func fieldError(v violation.Violation) *field.Error {
 
 // clip cuts s to n characters, the last three being dots then, and replaces control characters.
 func clip(s string, n int) string {
+	s = s[:min(len(s), utf8.UTFMax*(n+1))] // whose runes are more than n still, and the last, if it is broken, is cut
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

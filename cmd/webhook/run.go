@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"runtime/debug"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -27,6 +29,10 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		return fmt.Errorf("%s: %w", f.config, err)
 	}
 	log.Info("configuration loaded", obs.KeyConfig, cfg)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		// Without it the heap may grow to twice of what is in use before it is collected, which is more than the chart's limit.
+		debug.SetMemoryLimit(cfg.Limits.Memory())
+	}
 	reg := obs.NewRegistry()
 	metrics, err := webhook.NewMetrics(reg)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // Decode reads a pod. The error, an *Error, names the first place where the text is not JSON, repeats a key, or has a wrong
 // type where the rules look.
 func Decode(raw []byte) (Pod, error) {
-	r := newReader(raw, string(raw), false)
+	r := newReader(raw, false, newBounds())
 	p, err := r.pod()
 	if err != nil {
 		return Pod{}, err
@@ -19,7 +19,7 @@ func Decode(raw []byte) (Pod, error) {
 
 // DecodeMeta reads the metadata of any object and skips the rest of it.
 func DecodeMeta(raw []byte) (Meta, error) {
-	r := newReader(raw, string(raw), false)
+	r := newReader(raw, false, newBounds())
 	var m Meta
 	err := r.item(func(key string) (err error) {
 		if key != "metadata" {
@@ -88,6 +88,12 @@ func (r *reader) pairs() (Pairs, error) {
 			return r.skip()
 		}
 		v, err := r.str()
+		if err == nil && len(v) > maxAnnotation {
+			return r.over(sayAnnotation)
+		}
+		if err == nil && !r.left.element() {
+			return r.over(sayElements)
+		}
 		p.List = append(p.List, Pair{Key: key, Value: v})
 		return err
 	})

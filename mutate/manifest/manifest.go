@@ -6,8 +6,8 @@ package manifest
 
 import "strings"
 
-// Pod is what the rules read of a pod or of a pod template. Its strings share one copy of the raw text, so a Pod is meant
-// to live as long as one decision. A part that is absent or null is the zero value.
+// Pod is what the rules read of a pod or of a pod template. Its strings are parts of the raw text, so a Pod is meant to live
+// as long as one decision, and the text must not change meanwhile. A part that is absent or null is the zero value.
 type Pod struct {
 	Meta Meta
 	Spec Spec

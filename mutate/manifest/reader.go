@@ -6,11 +6,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// reader walks JSON text token by token. It hands out substrings of one copy of the text instead of a new string for each
+// reader walks JSON text token by token. It hands out substrings of the text instead of a new string for each
 // name and value, which is most of the difference to decoding into structs.
 type reader struct {
 	dec  *jsontext.Decoder
@@ -18,12 +19,14 @@ type reader struct {
 	// lenient takes a wrong type for absent. Templates inside custom resources are read so: an object may look like a pod
 	// template and mean something else, and its own controller's pods are checked again anyway.
 	lenient bool
+	left    *bounds
 }
 
-// newReader reads raw, whose text is the same bytes as a string. Duplicate keys and invalid UTF-8 are errors, which are the
-// decoder's defaults.
-func newReader(raw []byte, text string, lenient bool) *reader {
-	return &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(raw)), text: text, lenient: lenient}
+// newReader reads raw, which must not change for as long as anything that was read of it is used: it is not copied, since it is up to some
+// megabytes, and many of them at a time. Duplicate keys and invalid UTF-8 are errors, which are the decoder's defaults.
+func newReader(raw []byte, lenient bool, left *bounds) *reader {
+	text := unsafe.String(unsafe.SliceData(raw), len(raw))
+	return &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(raw)), text: text, lenient: lenient, left: left}
 }
 
 // value reads the next value whole and returns its text.
@@ -38,10 +41,24 @@ func (r *reader) value() (string, error) {
 
 // skip passes over the next value.
 func (r *reader) skip() error {
-	if err := r.dec.SkipValue(); err != nil {
-		return r.syntax(err)
+	if k := r.dec.PeekKind(); k != '{' && k != '[' {
+		if err := r.dec.SkipValue(); err != nil {
+			return r.syntax(err)
+		}
+		return nil
 	}
-	return nil
+	for depth := r.dec.StackDepth(); ; {
+		if _, err := r.dec.ReadToken(); err != nil {
+			return r.syntax(err)
+		}
+		now := r.dec.StackDepth()
+		if now == depth {
+			return nil
+		}
+		if kind, n := r.dec.StackIndex(now); kind == '{' && n%2 == 1 && n > 2*fewNames && !r.left.name() {
+			return r.over(sayNames)
+		}
+	}
 }
 
 // wrong passes over a value of another kind than the rules expect and says so, unless the reader is lenient.
@@ -131,7 +148,10 @@ func (r *reader) object(member func(key string) error) (Shape, error) {
 		return Absent, r.syntax(err)
 	}
 	shape := Absent
-	for r.dec.PeekKind() == '"' {
+	for names := 1; r.dec.PeekKind() == '"'; names++ {
+		if names > fewNames && !r.left.name() {
+			return shape, r.over(sayNames)
+		}
 		shape = Filled
 		key, err := r.quoted()
 		if err != nil {
@@ -162,6 +182,9 @@ func (r *reader) list(element func() error) (Shape, error) {
 	}
 	shape := Absent
 	for k := r.dec.PeekKind(); k != ']' && k != jsontext.KindInvalid; k = r.dec.PeekKind() {
+		if !r.left.element() {
+			return shape, r.over(sayElements)
+		}
 		shape = Filled
 		if err := element(); err != nil {
 			return shape, err

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"errors"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -12,12 +14,15 @@ const maxDepth = 64
 // maxTemplates bounds how many templates of an object are read; the pods of those beyond are checked all the same.
 const maxTemplates = 1000
 
+// maxAgain bounds how often the text of an object is read again for its templates, all in all. Templates of known kinds lie beside each
+// other, which makes it once; made to lie in each other they would be read dozens of times. The pods of those beyond are checked.
+const maxAgain = 4
+
 // Templates finds every pod template in an object, in whatever kind and under whatever key: an object whose "spec" is an
 // object with a list "containers" or "initContainers". Their contents are read leniently, a wrong type taken for absent.
 // The error, an *Error, means that the object is not JSON or repeats a key.
 func Templates(raw []byte) ([]Template, error) {
-	text := string(raw)
-	f := finder{reader: newReader(raw, text, true)}
+	f := finder{again: maxAgain * len(raw), reader: newReader(raw, true, &bounds{elements: math.MaxInt, names: maxNames})} // it keeps no element
 	if r := f.reader; r.dec.PeekKind() != '{' {
 		if err := r.skip(); err != nil {
 			return nil, err
@@ -31,14 +36,24 @@ func Templates(raw []byte) ([]Template, error) {
 		return nil, err
 	}
 	out := make([]Template, 0, len(f.found))
+	left := newBounds()
 	for _, at := range f.found {
-		p, err := newReader(raw[at.start:at.end], text[at.start:at.end], true).pod()
+		p, err := newReader(raw[at.start:at.end], true, left).pod()
 		if err != nil {
-			return nil, err
+			return nil, below(at.path, err)
 		}
-		out = append(out, Template{Path: at.path, Raw: text[at.start:at.end], Pod: p})
+		out = append(out, Template{Path: at.path, Raw: f.reader.text[at.start:at.end], Pod: p})
 	}
 	return out, nil
+}
+
+// below puts the template's path before that of an error in it.
+func below(path string, err error) error {
+	var malformed *Error
+	if errors.As(err, &malformed) && path != "" {
+		malformed.Path = strings.TrimSuffix(path+"."+malformed.Path, ".")
+	}
+	return err
 }
 
 // sight is what a value looks like to the object that holds it.
@@ -55,6 +70,7 @@ type finder struct {
 	reader *reader
 	steps  []step
 	found  []place
+	again  int // bytes that may still be read again
 }
 
 // step is one key or one index on the way to the current value; a key has index -1.
@@ -105,7 +121,9 @@ func (f *finder) walkObject() (sight, error) {
 		end := f.reader.dec.InputOffset()
 		text := f.reader.text[start:end]
 		begin := int(start) + strings.IndexByte(text, '{')
-		f.found = append(f.found, place{path: f.path(), start: begin, end: int(end)})
+		if f.again -= int(end) - begin; f.again >= 0 {
+			f.found = append(f.found, place{path: f.path(), start: begin, end: int(end)})
+		}
 	}
 	return seen, err
 }

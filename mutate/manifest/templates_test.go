@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -92,4 +93,33 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("a pod that is read whole is refused in part: %v, %v", metaErr, templatesErr)
 		}
 	})
+}
+
+// TestTemplatesInEachOther are not read as often as they lie in each other.
+func TestTemplatesInEachOther(t *testing.T) {
+	t.Parallel()
+	text := `"` + strings.Repeat("x", 10_000) + `"`
+	for range 30 {
+		text = `{"spec":{"containers":[],"in":` + text + `}}`
+	}
+	got, err := manifest.Templates([]byte(text))
+	if err != nil || len(got) == 0 {
+		t.Fatalf("%d templates, %v", len(got), err)
+	}
+	again := 0
+	for _, one := range got {
+		again += len(one.Raw)
+	}
+	if again > 4*len(text) {
+		t.Errorf("%d bytes of text are read again %d times", len(text), again/len(text))
+	}
+}
+
+func TestAnErrorInATemplateNamesTheWholePath(t *testing.T) {
+	t.Parallel()
+	_, err := manifest.Templates([]byte(`{"spec":{"template":{"spec":{"containers":[` + strings.Repeat("{},", 1000) + `{}]}}}}`))
+	var malformed *manifest.Error
+	if !errors.As(err, &malformed) || malformed.Path != "spec.template.spec.containers[999]" {
+		t.Errorf("got %v", err)
+	}
 }

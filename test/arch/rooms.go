@@ -71,12 +71,13 @@ func roomOf(dir string) (room string, k kind, ok bool) {
 }
 
 // pureImports says whether a pure room may import a path from outside the module: no client, logger, context or I/O.
-// Package time is for moments and spans that somebody hands in; what reads the clock is found by clockReads. Package io is among them for io.EOF and the reader interfaces; what opens anything is os and net.
+// Package time is for moments and spans that somebody hands in; what reads the clock is found by clockReads. Package unsafe is for reading bytes as text
+// without a copy (mutate/manifest). Package io is among them for io.EOF and the reader interfaces; what opens anything is os and net.
 func pureImports(path string) bool {
 	std := []string{
 		"bytes", "cmp", "encoding/json", "errors", "fmt", "hash/maphash", "io", "iter", "maps", "math", "math/bits", "path", "reflect", "regexp", "slices", "sort",
 		"strconv", "strings", "unicode", "unicode/utf8", "net/url", "encoding/base64", "crypto/sha256", "crypto/subtle", "encoding/hex",
-		"encoding", "mime", "time",
+		"encoding", "mime", "time", "unsafe",
 	}
 	libraries := []string{
 		"github.com/go-json-experiment/json", "golang.org/x/text/unicode/norm", "golang.org/x/text/cases", "sigs.k8s.io/json",

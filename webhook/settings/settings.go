@@ -48,10 +48,14 @@ const (
 	DefaultDocsURL          = "https://github.com/lanyard-k8s/lanyard/blob/main/docs/admission.md"
 	DefaultMaxBodyBytes     = 7 << 20
 	DefaultMaxInFlight      = 256
-	DefaultMaxInFlightBytes = 128 << 20
+	DefaultMaxInFlightBytes = 32 << 20
 	defaultPublisherMax     = 86400
 	defaultJobMax           = 3600
 )
+
+// Memory is what the program needs at most for what its limits let in, in bytes: what it takes when it is idle, the bodies that are
+// arriving and their copies while they grow, and those that are worked on, each of which takes up to five times its length.
+func (l Limits) Memory() int64 { return 64<<20 + 5*l.MaxInFlightBytes }
 
 // Load reads and checks a file. An error that is a config.Faults lists everything that is wrong with it.
 func Load(path string) (Settings, error) {
