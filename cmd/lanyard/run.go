@@ -20,7 +20,10 @@ type streams struct {
 
 // run executes one command line and gives the exit code.
 func run(args []string, s streams) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
+	if heed := heeded(syscall.SIGINT, syscall.SIGTERM); len(heed) > 0 { // no signal at all would mean every one
+		ctx, stop = signal.NotifyContext(ctx, heed...)
+	}
 	defer stop()
 	root := rootCommand(s)
 	root.AddCommand(

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"net/http/httptrace"
 	"os"
-	"os/signal"
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,8 +28,8 @@ command, variables, processor and memory; it gets no mounts, devices, privileges
 other names are refused in --env and --env-file. Standard input is not passed on.
 
 Without --detach the job's output is shown and the exit code is the container's. Ctrl-C stops the job; a second Ctrl-C leaves it to
-stop by itself. If this command is killed, or the exchange restarts, the job goes on. The exit code is 125 where it is not the
-container's.`
+stop by itself. If this command is killed, or the exchange restarts, the job goes on. A signal that is ignored when the command starts,
+as by nohup or by a script's &, stops nothing. The exit code is 125 where it is not the container's.`
 
 const runExample = `  # A command in an image
   lanyard run --image trainer:1 -- python train.py --epochs 3
@@ -72,12 +70,18 @@ func runCommand(s streams) *cobra.Command {
 		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); len(args) > 0 && at != 0 {
-				return codedError{exitRun, fmt.Sprintf("what is %q? write the job's command after --", args[0])}
+				return codedError{exitRun, misplaced(f.image, args)}
 			}
 			return coded(runJob(cmd.Context(), f, args, s))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return codedError{exitRun, err.Error()} })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		text := err.Error()
+		if args := cmd.Flags().Args(); len(args) > 0 { // a flag of the job's command, most likely
+			text += "; " + misplaced(f.image, args)
+		}
+		return codedError{exitRun, text}
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.image, "image", "", "`image` to run; it must be on the machine")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "`NAME=VALUE` to set in the job; NAME alone takes the value that it has here")
@@ -92,6 +96,18 @@ func runCommand(s streams) *cobra.Command {
 	flags.StringVar(&f.color, "color", colorAuto, "`when` to colour what is said about the job: auto (on a terminal, unless NO_COLOR is set), always or never")
 	socketFlag(cmd, &f.socket)
 	return cmd
+}
+
+// misplaced says what to write in place of words that stand before the dashes.
+func misplaced(image string, args []string) string {
+	if image != "" {
+		return fmt.Sprintf("what is %q? write the job's command after --", oneLine(args[0]))
+	}
+	instead := "lanyard run --image " + args[0]
+	if len(args) > 1 {
+		instead += " -- " + strings.Join(args[1:], " ")
+	}
+	return fmt.Sprintf("what is %q? name the image with --image, and write the job's command after --: %s", oneLine(args[0]), oneLine(instead))
 }
 
 func socketFlag(cmd *cobra.Command, socket *string) {
@@ -120,20 +136,30 @@ func runJob(ctx context.Context, f runFlags, command []string, s streams) error 
 	if err != nil {
 		return err
 	}
-	c := newJobsCaller(f.socket)
-	job, err := c.submit(ctx, spec)
-	if err != nil {
-		return submitFailed(ctx, env, err)
+	// From here on to the end of the job no signal gets lost.
+	signals, stop := interrupts()
+	defer stop()
+	if ctx.Err() != nil {
+		return errNotStarted
 	}
+	return submitAndAttend(ctx, newJobsCaller(f.socket), spec, f, env, paint, signals, s)
+}
+
+// submitAndAttend submits a job, and looks after it unless it is to be left alone.
+func submitAndAttend(ctx context.Context, c *jobsCaller, spec jobspec.Spec, f runFlags, env *environment, paint painter, signals chan os.Signal, s streams) error {
+	sub := &submission{c: c, spec: spec, s: s, quiet: quietFor}
+	job, err := sub.run(ctx, signals)
+	if err != nil {
+		return submitFailed(env, err)
+	}
+	a := &attached{c: c, job: job, stopWhenGone: f.stopWhenGone, s: s}
 	if f.detach {
-		_, err := fmt.Fprintln(s.out, job.ID)
-		return err
+		return a.detach(ctx, signals)
 	}
 	if onTerminal(s.err) {
 		fmt.Fprintln(s.err, paint.text(cyan, fmt.Sprintf("job %s (%s) runs", spec.Names(), job.ID)))
 	}
-	a := &attached{c: c, job: job, stopWhenGone: f.stopWhenGone, s: s}
-	return a.run(ctx)
+	return a.run(ctx, signals)
 }
 
 // spec is what is asked for, once it is known to be well formed. The exchange checks it again, and its own limits too.
@@ -183,11 +209,9 @@ func jobName(image string) string {
 }
 
 // submitFailed says why there is no job, by the user's own words for the fields.
-func submitFailed(ctx context.Context, env *environment, err error) error {
+func submitFailed(env *environment, err error) error {
 	var f *failure
 	switch {
-	case ctx.Err() != nil:
-		return codedError{exitInterrupted, "interrupted; the job was not started"}
 	case errors.As(err, &f) && len(f.Faults) > 0:
 		var faults []jobFault
 		for _, x := range f.Faults {
@@ -211,13 +235,26 @@ type attached struct {
 	s            streams
 }
 
+// detach prints the job's id, or stops the job if whoever wanted it was interrupted while it started.
+func (a *attached) detach(ctx context.Context, signals <-chan os.Signal) error {
+	select {
+	case <-signals:
+	default:
+		_, err := fmt.Fprintln(a.s.out, a.job.ID)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callOffWithin)
+	defer cancel()
+	if _, err := a.c.stop(ctx, a.job.ID); err != nil {
+		return codedError{exitInterrupted, fmt.Sprintf("interrupted; job %s runs, and is not stopped: %s", a.job.ID, err)}
+	}
+	return codedError{exitInterrupted, "interrupted; the job had started already, and was stopped"}
+}
+
 // run ends with the container's exit code. Interrupts are the job's, so that the context that they end is not used here.
-func (a *attached) run(interrupted context.Context) error {
+func (a *attached) run(interrupted context.Context, signals <-chan os.Signal) error {
 	ctx, leave := context.WithCancelCause(context.WithoutCancel(interrupted))
 	defer leave(nil)
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
 	over := make(chan struct{})
 	defer close(over)
 	go a.heed(ctx, signals, over, leave)

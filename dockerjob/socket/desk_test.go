@@ -1,9 +1,11 @@
 package socket_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -151,6 +153,43 @@ func TestAStartThatFailedIsNotQuoted(t *testing.T) {
 	}
 	if log := d.log.String(); strings.Contains(log, "m4rk3d") || !strings.Contains(log, `"cause":"the container did not start"`) {
 		t.Errorf("the log: %s", log)
+	}
+}
+
+// TestAUserWhoLeavesLearnsWhatCameOfIt: who closes the half of the connection that we read has called the submission off, and reads on the
+// other whether that came in time.
+func TestAUserWhoLeavesLearnsWhatCameOfIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"in time":  {context.Canceled, `503 Service Unavailable {"code":"unavailable","message":"the request was called off, and nothing is left of it"}`},
+		"too late": {nil, `201 Created {"id":"0a1b2c3d4e5f"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun := make(chan struct{})
+			d := serve(t, &fake{submit: func(ctx context.Context, _ string, _ dockerjob.Spec) (dockerjob.Job, error) {
+				close(begun)
+				<-ctx.Done()
+				return dockerjob.Job{ID: "0a1b2c3d4e5f"}, tc.err
+			}}, nil)
+			c, err := net.Dial("unix", d.path)
+			must(t, err)
+			defer func() { _ = c.Close() }()
+			_, err = fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(spec), spec)
+			must(t, err)
+			<-begun
+			must(t, c.(*net.UnixConn).CloseWrite())
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			must(t, err)
+			body, err := io.ReadAll(resp.Body)
+			must(t, err)
+			if got := resp.Status + " " + string(body); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
 	}
 }
 

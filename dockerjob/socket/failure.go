@@ -50,6 +50,8 @@ func answers() []struct {
 func (d *Desk) fail(w http.ResponseWriter, r *http.Request, c *call, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		c.outcome = outcomeGone
+		// Nobody reads this, but whoever closed the connection's other half alone, to call the request off and learn what came of it.
+		write(w, http.StatusServiceUnavailable, jobs.Failure{Code: jobs.Unavailable, Message: "the request was called off, and nothing is left of it"})
 		return
 	}
 	if away := d.o.Jobs.Ready(); away != nil && errors.Is(err, dockerjob.ErrNotFound) {
