@@ -33,6 +33,7 @@ type SelfTest struct {
 	every    time.Duration
 	clock    clock.Clock
 	log      logr.Logger
+	pass     func()
 	passed   atomic.Bool
 	tried    chan struct{}
 }
@@ -45,8 +46,10 @@ type SelfTestOptions struct {
 	APIFile   string
 	// Every is the pause between attempts while the API server is away; 2 s when zero.
 	Every time.Duration
-	Clock clock.Clock
-	Log   logr.Logger
+	// Passed is told once that the API server reviews tokens for us, before the first of somebody else is reviewed; nil is nobody.
+	Passed func()
+	Clock  clock.Clock
+	Log    logr.Logger
 }
 
 // probe is a token that nobody has issued: what comes back shows whether we may ask at all.
@@ -66,6 +69,9 @@ func NewSelfTest(o SelfTestOptions) (*SelfTest, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Passed == nil {
+		o.Passed = func() {}
+	}
 	if o.APIFile == "" {
 		o.Log.Info("self-test (a) is skipped: selfTest.apiTokenFile names no file")
 	}
@@ -73,7 +79,7 @@ func NewSelfTest(o SelfTestOptions) (*SelfTest, error) {
 		o.Log.Info("self-test (b) is skipped: selfTest.tokenFile names no file")
 	}
 	return &SelfTest{
-		backend: o.Backend, audience: o.Audience, ours: o.TokenFile, api: o.APIFile, every: o.Every, clock: o.Clock, log: o.Log,
+		backend: o.Backend, audience: o.Audience, ours: o.TokenFile, api: o.APIFile, every: o.Every, clock: o.Clock, log: o.Log, pass: o.Passed,
 		tried: make(chan struct{}),
 	}, nil
 }
@@ -87,6 +93,7 @@ func (s *SelfTest) Run(ctx context.Context) error {
 	for first := true; ; first = false {
 		err := s.once(ctx)
 		if err == nil {
+			s.pass()
 			s.passed.Store(true)
 			s.log.Info("self-test passed")
 		} else if errors.Is(err, errAway) {
@@ -175,6 +182,6 @@ func (s *SelfTest) review(ctx context.Context, token string) (authenticationv1.T
 	case apierrors.IsUnauthorized(err):
 		return status, fmt.Errorf("%w: self-test (c): it does not accept our own credentials", errAway)
 	default:
-		return status, errAway // the cause may quote the token
+		return status, fmt.Errorf("%w: %s", errAway, tokenreview.Classify(err, token).Detail) // the cause itself may quote the token
 	}
 }

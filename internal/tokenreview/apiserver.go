@@ -70,6 +70,10 @@ const credentialHint = "the API server does not accept our own credentials; is t
 // retryAfterAtMost bounds what an API server may ask for.
 const retryAfterAtMost = 30 * time.Second
 
+// Classify turns the error of a Backend that brought no answer into an Error, for whoever asks one without a Reviewer. Its text holds nothing
+// of the token.
+func Classify(err error, token string) *Error { return classify(err, token) }
+
 // classify turns a review that brought no answer into an Error. What the API server holds against us or our request is
 // internal; everything that passes, the network's errors included, is unavailable.
 func classify(err error, token string) *Error {
