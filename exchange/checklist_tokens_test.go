@@ -107,8 +107,8 @@ func TestWhatIsIssuedForHowLong(t *testing.T) {
 	each(t, map[string]func(t *testing.T, r *rig){
 		"H6: who acts": func(t *testing.T, r *rig) {
 			a := r.callout(r.signed(strings.Replace(payload(soon(), ""), `"act":{"sub":"`+username+`"}`, `"act":{"sub":"`+username+`","act":{"sub":"evil"}}`, 1)))
-			if a.status == 200 && (a.header.Get("X-NMP-Principal-Id") != username || a.header.Get("X-NMP-Principal-On-Behalf-Of") != submitter) {
-				t.Errorf("headers %v", a.header)
+			if a.status != 200 || a.header.Get("X-NMP-Principal-Id") != username || a.header.Get("X-NMP-Principal-On-Behalf-Of") != submitter {
+				t.Errorf("%d with headers %v, want 200 for %s on behalf of %s", a.status, a.header, username, submitter)
 			}
 			if strings.Contains(fmt.Sprint(a.header), "evil") {
 				t.Error("an inner actor is somebody")

@@ -113,8 +113,9 @@ func ask(desk http.Handler, from, token string) int {
 	return w.Code
 }
 
-// TestRotationWhileTokensAreMade: real goroutines sign, rotate by hand and verify with a set that is fetched again and again; no
-// token's key is ever unknown.
+// TestRotationWhileTokensAreMade: real goroutines sign, rotate by hand and ask the same desk, as gateways do, whose keeper has every key as
+// soon as it signs; no token's key is ever unknown to it. Verifiers that fetch the set and keep it are J4's, and those of
+// test/integration/processes.
 func TestRotationWhileTokensAreMade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

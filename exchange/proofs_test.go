@@ -57,21 +57,22 @@ func TestSubjectTokens(t *testing.T) {
 		"F5: a timeout":                    {authenticationv1.TokenReviewStatus{}, context.DeadlineExceeded, later("review_unavailable")},
 		"F5: TLS":                          {authenticationv1.TokenReviewStatus{}, errors.New("x509: unknown authority"), later("review_unavailable")},
 		"F5: not found":                    {authenticationv1.TokenReviewStatus{}, apierrors.NewNotFound(schema.GroupResource{}, "x"), later("reviewer_refused")},
-		"F5: authenticated without a user": {changed(func(s *authenticationv1.TokenReviewStatus) { s.User = authenticationv1.UserInfo{} }), nil, refused("review_rejected")},
+		"F5: authenticated without a user": {changed(func(s *authenticationv1.TokenReviewStatus) { s.User = authenticationv1.UserInfo{} }), nil, later("reviewer_refused")},
 		"F6: a person":                     {user("alice"), nil, refused("review_rejected")},
 		"F6: a node":                       {user("system:node:n1"), nil, refused("review_rejected")},
 		"F6: three parts":                  {user("system:serviceaccount:a"), nil, refused("review_rejected")},
 		"F6: five parts":                   {user("system:serviceaccount:a:b:c"), nil, refused("review_rejected")},
 		"F7: no pod UID":                   {changed(func(s *authenticationv1.TokenReviewStatus) { delete(s.User.Extra, uidKey) }), nil, refused("unbound_token")},
-		"F7: two pod UIDs":                 {changed(func(s *authenticationv1.TokenReviewStatus) { s.User.Extra[uidKey] = []string{podUID, "b"} }), nil, refused("review_rejected")},
-		"F7: an empty pod UID":             {changed(func(s *authenticationv1.TokenReviewStatus) { s.User.Extra[uidKey] = []string{""} }), nil, refused("unbound_token")},
+		"F7: two pod UIDs, which is an ambiguous review":           {changed(func(s *authenticationv1.TokenReviewStatus) { s.User.Extra[uidKey] = []string{podUID, "b"} }), nil, refused("review_rejected")},
+		"F7: no UUID, which is the API server's word all the same": {yes("no-uuid"), nil, later("row_absent")},
+		"F7: an empty pod UID":                                     {changed(func(s *authenticationv1.TokenReviewStatus) { s.User.Extra[uidKey] = []string{""} }), nil, refused("unbound_token")},
 		"F8: another case of the key": {changed(func(s *authenticationv1.TokenReviewStatus) {
 			delete(s.User.Extra, uidKey)
 			s.User.Extra[strings.ToUpper(uidKey)] = []string{podUID}
 		}), nil, refused("unbound_token")},
-		"F9: a pod that nobody has judged": {yes("99999999-2222-3333-4444-555555555555"), nil, later("row_absent")},
-		"F10: another account":             {user("system:serviceaccount:runs:other"), nil, later("row_absent")}, // its row has another name
-		"F11: the API server says no":      {authenticationv1.TokenReviewStatus{}, nil, refused("review_rejected")},
+		"F9: a pod that nobody has judged":                       {yes("99999999-2222-3333-4444-555555555555"), nil, later("row_absent")},
+		"F10: another account has a row of its own, by its name": {user("system:serviceaccount:runs:other"), nil, later("row_absent")},
+		"F11: the API server says no":                            {authenticationv1.TokenReviewStatus{}, nil, refused("review_rejected")},
 		"another node": {changed(func(s *authenticationv1.TokenReviewStatus) {
 			s.User.Extra["authentication.kubernetes.io/node-name"] = []string{"node-2"}
 		}), nil, refused("node_mismatch")},
@@ -299,10 +300,10 @@ func TestRows(t *testing.T) {
 		"expired": {func(_ *delegation.Submission, w *delegation.Row) {
 			w.CreatedAt, w.ExpiresAt = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 		}, nil, refused("row_expired")},
-		"20 s left":         {func(_ *delegation.Submission, w *delegation.Row) { w.ExpiresAt = time.Now().Add(20 * time.Second) }, nil, refused("row_expiring")},
-		"another account":   {func(_ *delegation.Submission, w *delegation.Row) { w.ServiceAccount = "other" }, nil, refused("row_mismatch")},
-		"another namespace": {func(_ *delegation.Submission, w *delegation.Row) { w.Namespace = "other" }, nil, refused("row_mismatch")},
-		"another pod":       {func(_ *delegation.Submission, w *delegation.Row) { w.Bound.Value = "other" }, nil, refused("row_mismatch")},
+		"20 s left":                         {func(_ *delegation.Submission, w *delegation.Row) { w.ExpiresAt = time.Now().Add(20 * time.Second) }, nil, refused("row_expiring")},
+		"F10: another account in the row":   {func(_ *delegation.Submission, w *delegation.Row) { w.ServiceAccount = "other" }, nil, refused("row_mismatch")},
+		"F10: another namespace in the row": {func(_ *delegation.Submission, w *delegation.Row) { w.Namespace = "other" }, nil, refused("row_mismatch")},
+		"another pod":                       {func(_ *delegation.Submission, w *delegation.Row) { w.Bound.Value = "other" }, nil, refused("row_mismatch")},
 		"born revoked": {func(_ *delegation.Submission, w *delegation.Row) {
 			w.State, w.Reason, w.RevokedAt, w.SubmissionUID = delegation.Revoked, delegation.PodRefused, time.Now(), ""
 		}, nil, refused("row_revoked")},

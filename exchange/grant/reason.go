@@ -61,7 +61,7 @@ const (
 	ReviewRejected Reason = "review_rejected"
 	// ReviewUnavailable: the API server cannot say now.
 	ReviewUnavailable Reason = "review_unavailable"
-	// ReviewerRefused: the API server refuses to review for us; an operator is needed.
+	// ReviewerRefused: the API server refuses to review for us, or says yes and names nobody; an operator is needed.
 	ReviewerRefused Reason = "reviewer_refused"
 	// RateLimited: too much at once, from one caller or in all.
 	RateLimited Reason = "rate_limited"

@@ -32,6 +32,9 @@ type Verdict struct {
 // Bound says whether the token is bound to a pod.
 func (v Verdict) Bound() bool { return v.PodUID != "" }
 
+// identityHint tells who says yes without a name.
+const identityHint = "look at the API server's authenticators; one of them accepts tokens without naming a user"
+
 // The keys of what a review tells beyond the user, and the group of every service account.
 const (
 	extraPodName      = "authentication.kubernetes.io/pod-name"
@@ -44,13 +47,16 @@ const (
 
 // Judge believes a review only where every part of it fits: a reviewer that does not know audiences, an authenticator that
 // lets strangers in as system:anonymous, an error beside a yes, or two values where one belongs are all refused, with
-// TokenInvalid. Nothing is trimmed.
+// TokenInvalid. Nothing is trimmed. A yes that names nobody is no verdict about the token (ValidatorError): whose it is was never said,
+// and the fault is the reviewer's.
 func Judge(s authenticationv1.TokenReviewStatus, audience string) (Verdict, error) {
 	if err := admitted(s, audience); err != nil {
 		return Verdict{}, err
 	}
 	account, err := wire.ParseUsername(s.User.Username)
 	switch {
+	case s.User.Username == "":
+		return Verdict{}, &Error{Reason: ValidatorError, Detail: "the review says yes and returns no identity", Hint: identityHint}
 	case err != nil:
 		return Verdict{}, invalid("the review names a user that is no service account")
 	case !slices.Contains(s.User.Groups, accountsGroup):

@@ -81,7 +81,6 @@ func TestJudgeRefusesLyingReviewers(t *testing.T) {
 		"T10 anonymous":                       username("system:anonymous"),
 		"T10 a person":                        username("alice"),
 		"T10 a node":                          username("system:node:node-1"),
-		"T10 no user":                         username(""),
 		"T10 upper case":                      username("system:serviceaccount:GPU:monitor"),
 		"T10 a trailing space":                username("system:serviceaccount:gpu:monitor "),
 		"T10 a part too many":                 username("system:serviceaccount:gpu:monitor:x"),
@@ -108,6 +107,14 @@ func TestJudgeRefusesLyingReviewers(t *testing.T) {
 			}
 		})
 	}
+	t.Run("T10 a yes that names nobody is the reviewer's fault, not the token's", func(t *testing.T) {
+		t.Parallel()
+		s := yes("pod-1")
+		s.User = authenticationv1.UserInfo{}
+		if got, err := Judge(s, audience); ReasonOf(err) != ValidatorError || !errors.Is(err, ErrInternal) || got != (Verdict{}) {
+			t.Errorf("got %+v, error = %v, want %s", got, err, ValidatorError)
+		}
+	})
 	t.Run("an empty audience matches nothing", func(t *testing.T) {
 		t.Parallel()
 		s := yes("pod-1")

@@ -30,7 +30,7 @@ func grantAdvice() map[grant.Reason]string {
 		grant.ReviewRejected: "Find out who asks. The token's audience is another, its time is over, or its pod, account or cluster is gone. " +
 			"A job that reads its file each time is not refused so.",
 		grant.ReviewUnavailable: "Look at the API server and at the way to it. Clients come again by themselves.",
-		grant.ReviewerRefused:   "Give the exchange's account the right to create `tokenreviews`; the chart does.",
+		grant.ReviewerRefused:   "Read the log: the exchange's account lacks the right to create `tokenreviews`, which the chart gives, or an authenticator of the API server names no user.",
 		grant.RateLimited:       "Find the refusals from the same address that came before. If all callers are good ones, raise `review` and `limits`.",
 		grant.Unbound:           "Use the token that the kubelet projects. One by `kubectl create token` without a pod will not do.",
 		grant.SubjectExpired:    "Read the file before each exchange. If the file itself is old, look at the kubelet and the clocks.",
