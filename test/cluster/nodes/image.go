@@ -46,6 +46,7 @@ func Image(ctx context.Context, repository, tag, entrypoint string, programs ...
 		Repository: repository, Tag: tag,
 	}
 	if _, err := os.Stat(a.Path); err == nil || ctx.Err() != nil {
+		program.Keep(a.Path)
 		return a, ctx.Err()
 	}
 	if err := os.MkdirAll(filepath.Dir(a.Path), 0o755); err != nil {

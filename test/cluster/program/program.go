@@ -58,6 +58,7 @@ func Build(ctx context.Context, out io.Writer, s Source) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making the cache folder of %s: %w", s.Name, err)
 	}
+	Keep(dir)
 	target := filepath.Join(dir, s.Name)
 	if s.finished(target) {
 		return target, nil

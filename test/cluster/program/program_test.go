@@ -13,11 +13,36 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 )
+
+// TestWhatNobodyUsesIsRemoved ages two programs of the cache, of which one is then asked for again.
+func TestWhatNobodyUsesIsRemoved(t *testing.T) {
+	t.Setenv("LANYARD_CACHE", t.TempDir())
+	source := program.Source{Name: "hello", Dir: module(t, `package main; func main() { print("hello") }`), Inputs: []string{"go.mod", "main.go"}}
+	first := build(t, source)
+	write(t, source.Dir, "main.go", `package main; func main() { print("goodbye") }`)
+	second := build(t, source)
+	for _, path := range []string{first, second} {
+		old := time.Now().Add(-4 * 24 * time.Hour)
+		if err := os.Chtimes(filepath.Dir(path), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := build(t, source); again != second {
+		t.Errorf("built again as %s", again)
+	}
+	if run(t, second) != "goodbye" {
+		t.Error("what is asked for is gone")
+	}
+	if _, err := os.Stat(filepath.Dir(first)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what nobody has used for four days is there: %v", err)
+	}
+}
 
 func TestBuild(t *testing.T) {
 	t.Setenv("LANYARD_CACHE", t.TempDir())
