@@ -97,6 +97,7 @@ func (p *parts) review() error {
 	files := p.cfg.Settings.SelfTest
 	p.selfTest, err = connector.NewSelfTest(connector.SelfTestOptions{
 		Backend: backend, Audience: p.cfg.Auth.Audience, TokenFile: files.TokenFile, APIFile: files.APITokenFile, Log: p.log,
+		Passed: func() { p.reviewer.LetIn() },
 	})
 	if err != nil {
 		return err

@@ -67,3 +67,29 @@ func TestAReviewerWaitsOutADenial(t *testing.T) {
 	denied = false
 	g.wants(t, tokenFor(minted{mark: "two"}), "")
 }
+
+// TestADenialRightAfterTheStartIsAnOutage: the self-test has been let in, so that a first denial is that of an API server which starts.
+func TestADenialRightAfterTheStartIsAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		passed bool
+		want   Reason
+	}{
+		"the self-test has passed": {true, ValidatorUnavailable},
+		"nobody has been let in":   {false, ValidatorError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			g.backend.say = func(context.Context, string) (authenticationv1.TokenReviewStatus, error) {
+				return authenticationv1.TokenReviewStatus{}, apierrors.NewForbidden(schema.GroupResource{Resource: "tokenreviews"}, "", errors.New("no rule"))
+			}
+			if tc.passed {
+				g.LetIn()
+			}
+			g.wants(t, tokenFor(minted{mark: "first"}), tc.want)
+			g.clock.Step(believeAfter)
+			g.wants(t, tokenFor(minted{mark: "later"}), ValidatorError)
+		})
+	}
+}
