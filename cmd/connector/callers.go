@@ -124,6 +124,9 @@ func (p *parts) reviewOptions() tokenreview.Options {
 		FailedBurst: int(r.FailuresBurst), FailedEvery: time.Minute / time.Duration(r.FailuresPerMinute),
 		Recorder: p.metrics,
 	}
+	if p.cfg.Process.Role == nodebinding.Deployment {
+		o.Look = p.pods.Look
+	}
 	if r.Refusals == 0 {
 		o.NegativeFor = 1 // zero is the default there; a nanosecond is over at once
 	}

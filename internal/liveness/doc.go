@@ -47,9 +47,9 @@ const (
 
 // Bounds of what is remembered about the dead.
 const (
-	// DefaultRemember is how long a dead pod is remembered: a day, which is the longest that a token is made for by
-	// default, and the leeway that API servers give to expired ones.
+	// DefaultRemember is how long a dead pod is remembered that no watch shows any more: a day, within which most tokens end, and the
+	// leeway that API servers give to expired ones.
 	DefaultRemember = 24*time.Hour + 2*time.Minute
-	// DefaultMaxDead is how many dead pods are remembered, about 10 MB of them. A pod that is forgotten early is Unknown.
+	// DefaultMaxDead is how many dead pods are remembered, about 10 MB of them. A pod that is forgotten is Unknown.
 	DefaultMaxDead = 1 << 16
 )

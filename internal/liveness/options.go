@@ -15,7 +15,8 @@ type Options struct {
 	// Log is told about watches that break; the zero value is silence.
 	Log logr.Logger
 	// Remember is how long a dead pod is remembered, MaxDead how many are; zero is DefaultRemember and DefaultMaxDead.
-	// Remember must not be shorter than a token may live, or an ended pod whose object is kept could come back.
+	// They need not cover the longest life of a token: a pod that has ended stays dead for as long as its watch shows it, and one
+	// that its watch does not show is Unknown once it is forgotten, and looked for. What is remembered spares the API server that question.
 	Remember time.Duration
 	MaxDead  int
 	// Silence is how long a watch may say nothing past its bookmark before it is no longer relied on; zero is 10 s.

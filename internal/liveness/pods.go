@@ -32,11 +32,15 @@ type Pods struct {
 	options Options
 	watches []*podStore
 
-	mu   sync.RWMutex
-	live map[string]life // by UID
-	dead graves
-	subs map[int]func(uid string)
-	next int
+	// find lists the metadata of the one pod of a name that runs; nil where there is no right to.
+	find func(ctx context.Context, namespace, name string) (runtime.Object, error)
+
+	mu    sync.RWMutex
+	live  map[string]life   // by UID
+	ended map[string]*pulse // by UID, with that of the watch that shows them
+	dead  graves
+	subs  map[int]func(uid string)
+	next  int
 }
 
 // life is a pod that has not ended as far as its watch shows.
@@ -79,15 +83,24 @@ func nodePods(client kubernetes.Interface, node, namespace string) source {
 	}
 }
 
-// NewLabelledPods watches the metadata of the pods that the webhook has labelled and that have not ended, on any node.
-// Its account needs list and watch on pods.
+// NewLabelledPods watches the metadata of the pods that the webhook has labelled and that have not ended, on any node. Pods that had
+// ended before, and those without the label, stay Unknown; Look asks about them. Its account needs list and watch on pods.
 func NewLabelledPods(client metadata.Interface, o Options) (*Pods, error) {
 	if client == nil {
 		return nil, errors.New("liveness: a client is needed")
 	}
 	s := metadataSource(client, "pods")
 	s.selects = func(o *metav1.ListOptions) { o.LabelSelector, o.FieldSelector = wire.LabelInjected, running }
-	return newPods(o, s)
+	p, err := newPods(o, s)
+	if err != nil {
+		return nil, err
+	}
+	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+	p.find = func(ctx context.Context, namespace, name string) (runtime.Object, error) {
+		selector := running + "," + fields.OneTermEqualSelector("metadata.name", name).String()
+		return pods.Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	}
+	return p, nil
 }
 
 // metadataSource reads the metadata of a core resource in all namespaces.
@@ -106,7 +119,7 @@ func newPods(o Options, sources ...source) (*Pods, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pods{options: o, live: map[string]life{}, dead: newGraves(o.Remember, o.MaxDead), subs: map[int]func(string){}}
+	p := &Pods{options: o, live: map[string]life{}, ended: map[string]*pulse{}, dead: newGraves(o.Remember, o.MaxDead), subs: map[int]func(string){}}
 	for _, s := range sources {
 		p.watches = append(p.watches, &podStore{pods: p, source: s, pulse: pulse{silence: o.Silence}})
 	}
@@ -129,7 +142,7 @@ func (p *Pods) Run(ctx context.Context) error {
 func (p *Pods) State(uid string, now time.Time) State {
 	p.mu.RLock()
 	seen, live := p.live[uid]
-	dead := !live && p.dead.has(uid)
+	dead := !live && (p.ended[uid] != nil || p.dead.has(uid))
 	p.mu.RUnlock()
 	switch {
 	case dead, live && seen.deletion != 0 && now.UnixNano() > seen.deletion:
@@ -172,7 +185,7 @@ func (p *Pods) Age(now time.Time) time.Duration {
 func (p *Pods) Count() (live, dead int) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return len(p.live), len(p.dead.at)
+	return len(p.live), len(p.ended) + len(p.dead.at)
 }
 
 // Subscribe has f called with the UID of every pod that dies from now on, in the order of their deaths, from the watches' own

@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,10 +59,11 @@ func (s *podStore) Update(obj any) error {
 	s.change(func(now time.Time) []string {
 		if !seen.ended {
 			s.pods.live[seen.uid] = life{seen.deletion, &s.pulse}
+			delete(s.pods.ended, seen.uid)
 			s.pods.dead.dig(seen.uid)
 			return nil
 		}
-		return s.bury(now, seen.uid)
+		return s.end(seen.uid)
 	})
 	return nil
 }
@@ -92,28 +94,50 @@ func (s *podStore) Replace(objects []any, _ string) error {
 		live[seen.uid] = seen.deletion
 	}
 	s.change(func(now time.Time) []string {
-		gone := ended
+		died, gone := s.end(ended...), []string(nil)
 		for uid, before := range s.pods.live {
 			if _, ok := live[uid]; !ok && before.pulse == &s.pulse {
+				gone = append(gone, uid)
+			}
+		}
+		for uid, by := range s.pods.ended {
+			if by == &s.pulse && !slices.Contains(ended, uid) {
 				gone = append(gone, uid)
 			}
 		}
 		for uid, deletion := range live {
 			s.pods.dead.dig(uid)
 			s.pods.live[uid] = life{deletion, &s.pulse}
+			delete(s.pods.ended, uid)
 		}
-		return s.bury(now, gone...)
+		return append(died, s.bury(now, gone...)...)
 	})
 	s.pulse.sync(s.pods.options.Clock.Now())
 	return nil
 }
 
-// bury moves UIDs from the living to the dead and returns those for whom that is news.
-func (s *podStore) bury(now time.Time, uids ...string) []string {
+// end notes pods that the watch shows although they have ended, and returns those for whom that is news. They are dead for as long as they
+// are shown: their tokens are accepted by reviews for as long as the objects are kept, and those may live longer than any grave.
+func (s *podStore) end(uids ...string) []string {
 	died := uids[:0:0]
 	for _, uid := range uids {
 		delete(s.pods.live, uid)
-		if s.pods.dead.bury(uid, now) {
+		if s.pods.ended[uid] == nil && !s.pods.dead.has(uid) {
+			died = append(died, uid)
+		}
+		s.pods.ended[uid] = &s.pulse
+	}
+	return died
+}
+
+// bury moves UIDs from the living, or from those that have ended, to the dead and returns those for whom that is news.
+func (s *podStore) bury(now time.Time, uids ...string) []string {
+	died := uids[:0:0]
+	for _, uid := range uids {
+		known := s.pods.ended[uid] != nil
+		delete(s.pods.live, uid)
+		delete(s.pods.ended, uid)
+		if s.pods.dead.bury(uid, now) && !known {
 			died = append(died, uid)
 		}
 	}

@@ -78,7 +78,9 @@ func (r *Reviewer) settle(ctx context.Context, id key, token string, c claims, c
 	})
 	var v Verdict
 	if err == nil {
-		v, err = r.weigh(status, token, c)
+		if v, err = r.weigh(status, token, c); err == nil {
+			err = r.seek(ctx, v, token)
+		}
 	}
 	if asked {
 		r.options.Recorder.Reviewed(cause, ReasonOf(err), took)
@@ -112,4 +114,23 @@ func (r *Reviewer) weigh(status authenticationv1.TokenReviewStatus, token string
 		return Verdict{}, notLive()
 	}
 	return v, nil
+}
+
+// seek looks for the pod of an accepted token where no watch shows it. A review says yes for a pod that has ended for as long as its object is
+// kept; the watch of running pods has never shown it if it had ended before we began.
+func (r *Reviewer) seek(ctx context.Context, v Verdict, token string) error {
+	if r.options.Look == nil || r.options.Lenient || r.state(v.PodUID, r.options.Clock.Now()) != liveness.Unknown {
+		return nil
+	}
+	if v.PodName == "" {
+		return invalid("the review names a pod by its UID alone")
+	}
+	switch state, err := r.options.Look(ctx, v.Namespace, v.PodName, v.PodUID); {
+	case err != nil:
+		return unavailable("the API server does not say whether the token's pod runs: " + scrubbed(err.Error(), token))
+	case state == liveness.Dead:
+		return notLive()
+	default:
+		return nil
+	}
 }

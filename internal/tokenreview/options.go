@@ -1,6 +1,7 @@
 package tokenreview
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -23,6 +24,9 @@ type Options struct {
 	Reviewer string
 	// Pods is nil where no pods are watched; every bound token is then reviewed again every FallbackEvery.
 	Pods Pods
+	// Look asks somebody who knows about the pod in an accepted token that Pods does not: whether it runs. *liveness.Pods.Look does. An
+	// error keeps the token from being accepted now; Unknown lets the review stand. Nil is not asked.
+	Look func(ctx context.Context, namespace, name, uid string) (liveness.State, error)
 	// Lenient is strictLiveness: false. Dead pods are then left to the API server's judgement, token_expired counts as
 	// token_invalid and rate_limited as validator_unavailable.
 	Lenient bool
