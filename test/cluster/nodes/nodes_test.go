@@ -31,6 +31,7 @@ const (
 func TestCluster(t *testing.T) {
 	skipUnavailable(t)
 	before := machineSysctls(t)
+	limitsBefore, _, _ := machineLimits(t)
 	c, other := start(t), start(t)
 	deployProbe(t, c)
 
@@ -64,6 +65,7 @@ func TestCluster(t *testing.T) {
 				t.Errorf("%s was %s and is %s", name, before[name], value)
 			}
 		}
+		limitsAreRestored(t, limitsBefore)
 	})
 }
 
