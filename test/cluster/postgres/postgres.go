@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package postgres runs a PostgreSQL server for tests, from the machine's own package, on a Unix socket in a folder of its own.
-// Nothing of it outlives the process that started it, but for that folder if the process is killed.
+// Package postgres runs a PostgreSQL server for tests, from the machine's own package, on a Unix socket in a folder of its own and,
+// for pods, on an address of this machine's. Nothing of it outlives the process that started it, but for that folder if the process is killed.
 package postgres
 
 import (
@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -36,11 +37,16 @@ type Server struct {
 	bin     string
 	dir     string
 	process *process.Process
+	remote  *remote
 }
 
 // Start makes an empty server and waits until it answers. Whoever starts it stops it, before the control plane, which it has
 // nothing to do with but that both end with the test.
 func Start(ctx context.Context, cp *cluster.ControlPlane) (*Server, error) {
+	return start(ctx, cp, nil)
+}
+
+func start(ctx context.Context, cp *cluster.ControlPlane, address net.IP) (*Server, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err != nil || len(found) == 0 {
 		return nil, ErrNotInstalled
@@ -49,13 +55,13 @@ func Start(ctx context.Context, cp *cluster.ControlPlane) (*Server, error) {
 	if s.dir, err = os.MkdirTemp("", "lanyard-postgres-"); err != nil {
 		return nil, fmt.Errorf("making PostgreSQL's folder: %w", err)
 	}
-	if err := s.start(ctx); err != nil {
+	if err := s.start(ctx, address); err != nil {
 		return nil, errors.Join(err, s.Stop(ctx))
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context) error {
+func (s *Server) start(ctx context.Context, address net.IP) error {
 	uid, gid := servant()
 	if uid >= 0 {
 		if err := os.Chown(s.dir, uid, gid); err != nil {
@@ -70,7 +76,15 @@ func (s *Server) start(ctx context.Context) error {
 	if out, err := init.CombinedOutput(); err != nil {
 		return fmt.Errorf("making a database: %w: %s", err, out)
 	}
-	return s.Run(ctx)
+	if address != nil {
+		if err := s.prepareRemote(address, uid, gid); err != nil {
+			return fmt.Errorf("letting PostgreSQL be reached at %s: %w", address, err)
+		}
+	}
+	if err := s.Run(ctx); err != nil {
+		return err
+	}
+	return s.setPassword(ctx)
 }
 
 // servant is whom the server runs as where we are root, as whom it refuses to run; -1 is for ourselves.
@@ -93,7 +107,7 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 // Run starts the server, again after Kill, and waits until it answers.
 func (s *Server) Run(ctx context.Context) error {
 	path := filepath.Join(s.bin, "postgres")
-	args := []string{"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "max_connections=200"}
+	args := append([]string{"-D", s.data(), "-k", s.dir, "-c", "max_connections=200"}, s.listening()...)
 	if uid, gid := servant(); uid >= 0 {
 		// The guard ends what it has started whoever that runs as, and setpriv becomes the server.
 		args = append([]string{"--reuid=" + strconv.Itoa(uid), "--regid=" + strconv.Itoa(gid), "--clear-groups", path}, args...)
