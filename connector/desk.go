@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -134,6 +135,9 @@ func (d *Desk) handOn(ctx context.Context, c *caller, o nodebinding.Outcome, bat
 	d.dropOverrides(c, batch)
 	b := sink.NewBatch(batch, c.named(), o.Scope, start)
 	b.Degraded, b.Key = o.Degraded, key
+	if user := connectionOf(ctx).user; user >= 0 && !b.Caller.Verified() {
+		b.User = "user " + strconv.FormatInt(user, 10)
+	}
 	if len(b.Events) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, d.Timeout-d.Now().Sub(start))
 		defer cancel()

@@ -128,7 +128,7 @@ func (d *Direct) queue(l *lazy, b sink.Batch) {
 		d.metrics.dropped.WithLabelValues(name).Inc()
 		return
 	}
-	of := maphash.String(d.seed, b.Caller.PodUID+"/"+b.Caller.Username)
+	of := maphash.String(d.seed, b.Caller.PodUID+"/"+b.Publisher())
 	select {
 	case l.lanes[of%lanes] <- w:
 		d.metrics.queued.WithLabelValues(name).Inc()

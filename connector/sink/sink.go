@@ -43,6 +43,9 @@ type Batch struct {
 	Events []*healtheventv1.HealthEvent
 	// Caller is who made the call, as far as that was verified.
 	Caller Caller
+	// User is the kernel's user of the other end of a Unix socket, as "user 1000"; empty where it is not known. It is a hint: user namespaces
+	// change it, and whoever may run as several users has several.
+	User string
 	// Scope is what the caller was allowed to name. When node binding is off nobody has decided; the scope is then empty.
 	Scope nodebinding.Scope
 	// Degraded marks a scope that is a guess, because the review was unavailable.
@@ -51,6 +54,15 @@ type Batch struct {
 	Key string
 	// Received is when the call was accepted.
 	Received time.Time
+}
+
+// Publisher is whose order a batch stands in: its account's if that is verified, else that of the user that it came from. Processes without
+// a token are told apart by nothing else, and one of them that must wait would have all the others wait.
+func (b Batch) Publisher() string {
+	if b.Caller.Verified() {
+		return b.Caller.Username
+	}
+	return b.User
 }
 
 // NewBatch returns a batch of the events that there are: a nil event is none. The slice and its events belong to the batch

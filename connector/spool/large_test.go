@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,41 @@ import (
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
+
+// TestAStuckUserHoldsUpNoOther: processes without a token stand in an order by the user that they run as, also after a restart.
+func TestAStuckUserHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	to := newCollector(sink.Log)
+	to.before = func(_ context.Context, b sink.Batch) error {
+		if b.User == "user 1" {
+			return sink.Retry(sink.Throttled, errDown)
+		}
+		return nil
+	}
+	from := func(user, id string) sink.Batch {
+		b := batchOf("", id)
+		b.User = user
+		return b
+	}
+	o := options(t, to)
+	s := opened(t, o)
+	must(t, s.Append(t.Context(), from("user 1", "stuck-1")))
+	must(t, s.Append(t.Context(), from("user 2", "well-1")))
+	must(t, s.Append(t.Context(), from("user 1", "stuck-2")))
+	must(t, s.Close())
+	s = opened(t, o)
+	running(t, s)
+	must(t, s.Append(t.Context(), from("user 2", "well-2")))
+	must(t, s.Append(t.Context(), from("", "nobody")))
+	got := to.await(t, 3)
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"nobody", "well-1", "well-2"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := to.batches[0].User; got == "" {
+		t.Error("a record does not say whose it is")
+	}
+}
 
 // many is a batch of so many events with nothing in them but what a connector fills in.
 func many(username string, n int) sink.Batch {

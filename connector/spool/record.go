@@ -32,6 +32,7 @@ const (
 	fieldNodeUID
 	fieldCredentialID
 	fieldEvents
+	fieldUser
 )
 
 const (
@@ -69,6 +70,7 @@ func appendBody(buf []byte, ownNodeUID string, b sink.Batch) ([]byte, error) {
 	text(fieldNode, b.Caller.Node)
 	text(fieldNodeUID, b.Caller.NodeUID)
 	text(fieldCredentialID, b.Caller.CredentialID)
+	text(fieldUser, b.User)
 	events := &healtheventv1.HealthEvents{Version: 1, Events: b.Events}
 	buf = protowire.AppendVarint(protowire.AppendTag(buf, fieldEvents, protowire.BytesType), uint64(proto.Size(events)))
 	buf, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(buf, events)
@@ -134,6 +136,8 @@ func (h *head) setBytes(n protowire.Number, v []byte) bool {
 		c.NodeUID = string(v)
 	case fieldCredentialID:
 		c.CredentialID = string(v)
+	case fieldUser:
+		h.batch.User = string(v)
 	case fieldEvents:
 		h.events = v
 	default:
@@ -160,7 +164,7 @@ func (h head) readBatch(most weight.Bounds) (sink.Batch, error) {
 }
 
 // publisher is whose order a record stands in.
-func (h head) publisher() string { return h.batch.Caller.Username }
+func (h head) publisher() string { return h.batch.Publisher() }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 

@@ -14,7 +14,7 @@ import (
 
 // FuzzRecord says that a body is read or refused, and that what is read is the same when it is written and read again.
 func FuzzRecord(f *testing.F) {
-	for _, b := range []sink.Batch{{}, batchOf("", "1"), batchOf("system:serviceaccount:gpu:monitor", "2"), {Scope: nodebinding.CrossNode, Degraded: true, Received: time.Unix(1, 1)}} {
+	for _, b := range []sink.Batch{{}, batchOf("", "1"), batchOf("system:serviceaccount:gpu:monitor", "2"), {User: "user 0"}, {Scope: nodebinding.CrossNode, Degraded: true, Received: time.Unix(1, 1)}} {
 		body, err := appendBody(nil, "uid", b)
 		if err != nil {
 			f.Fatal(err)

@@ -35,7 +35,7 @@ func (s *Spool) newRequest(b sink.Batch) (*request, error) {
 		return nil, fmt.Errorf("a batch of %d bytes is beyond what the spool takes: %w", len(body), ErrFull)
 	}
 	return &request{
-		buf: buf, charge: s.chargeOf(len(body)), publisher: b.Caller.Username, received: b.Received.Unix(), done: make(chan error, 1),
+		buf: buf, charge: s.chargeOf(len(body)), publisher: b.Publisher(), received: b.Received.Unix(), done: make(chan error, 1),
 	}, nil
 }
 

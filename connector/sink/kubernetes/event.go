@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +39,7 @@ func (s *Sink) record(ctx context.Context, n *node, events []conditions.Event, v
 	missed := map[int]sink.Outcome{}
 	for _, h := range together(n, events) {
 		o := sink.Outcome("")
-		if !n.events.take(s.o.Now(), s.o.Events, verified) {
+		if !n.events.take(s.o.Now(), s.o.Events, verified, h.Reason) {
 			o = sink.RefusedRate
 		} else {
 			var passes error
@@ -154,28 +153,4 @@ func (n *node) note(name string, count int32) {
 		clear(n.recorded) // their counts are learned again
 	}
 	n.recorded[name] = count
-}
-
-// window counts what happened within the last minute.
-type window struct{ at []time.Time }
-
-// take says whether one more may happen, and counts it.
-func (w *window) take(now time.Time, most int, verified bool) bool {
-	for len(w.at) > 0 && now.Sub(w.at[0]) >= time.Minute {
-		w.at = w.at[1:]
-	}
-	if len(w.at) >= open(most, verified) {
-		return false
-	}
-	w.at = append(w.at, now)
-	return true
-}
-
-// open is what of a bound is open to a caller: the last quarter is for those that are verified, whom a flood of others must
-// not silence.
-func open(most int, verified bool) int {
-	if verified {
-		return most
-	}
-	return most - most/4
 }

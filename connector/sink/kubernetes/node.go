@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,10 +86,13 @@ func (s *Sink) forget() {
 }
 
 // write brings the node's conditions to what the events ask for. It reads the node, unless what it knows already is fresh,
-// and writes only when something changes.
+// and writes only when something changes. Checks that have been written too often within the minute wait, and the batch with them; what it
+// says of others is written.
 func (s *Sink) write(ctx context.Context, n *node, events []*healtheventv1.HealthEvent, verified bool) (conditions.Plan, error) {
 	now, rules := s.o.Now(), s.rules
 	rules.Most = open(rules.Most, verified)
+	throttled := sink.Retry(sink.Throttled, errors.New("the node has been written to as often as it may be in a minute"))
+	waits := false
 	for range conflictsMost {
 		if now.Sub(n.read) >= knownFor {
 			if err := s.readNode(ctx, n); err != nil {
@@ -96,18 +100,41 @@ func (s *Sink) write(ctx context.Context, n *node, events []*healtheventv1.Healt
 			}
 		}
 		plan := conditions.Decide(rules, n.conditions, events, now)
-		if len(plan.Conditions) == 0 {
+		if len(plan.Conditions) == 0 && waits {
+			return conditions.Plan{}, throttled
+		} else if len(plan.Conditions) == 0 {
 			return plan, nil
 		}
-		if !n.writes.take(now, s.o.Writes, verified) {
-			return conditions.Plan{}, sink.Retry(sink.Throttled, errors.New("the node has been written to as often as it may be in a minute"))
+		if busy := n.writes.busy(now, s.o.Writes, verified, checksOf(plan.Conditions)); len(busy) > 0 {
+			events, waits = without(events, busy), true
+			continue
+		}
+		if !n.writes.take(now, s.o.Writes, verified, checksOf(plan.Conditions)...) {
+			return conditions.Plan{}, throttled
 		}
 		err := s.patch(ctx, n, plan.Conditions)
-		if !apierrors.IsConflict(err) {
+		switch {
+		case err == nil && waits:
+			return conditions.Plan{}, throttled
+		case !apierrors.IsConflict(err):
 			return plan, err
 		}
 	}
 	return conditions.Plan{}, sink.Retry(sink.Conflict, errors.New("others change the node again and again"))
+}
+
+// checksOf are the types of conditions, which are the names of the checks.
+func checksOf(changed []corev1.NodeCondition) []string {
+	checks := make([]string, 0, len(changed))
+	for _, c := range changed {
+		checks = append(checks, string(c.Type))
+	}
+	return checks
+}
+
+// without are the events of other checks than these.
+func without(events []*healtheventv1.HealthEvent, checks []string) []*healtheventv1.HealthEvent {
+	return slices.DeleteFunc(slices.Clone(events), func(e *healtheventv1.HealthEvent) bool { return slices.Contains(checks, e.GetCheckName()) })
 }
 
 // readNode lists the one node: "get" is a right that the deployment role does not have.

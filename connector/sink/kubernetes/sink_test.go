@@ -93,18 +93,23 @@ func TestOthersMayBeFaster(t *testing.T) {
 func TestWritesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, "node-a")
-	sick := false
+	sick, turn := false, 0
 	flood := func(username string) (n int) {
 		for range 100 {
 			e := fatal("node-a", "0")
-			sick = !sick
-			e.IsHealthy = !sick
+			if turn++; turn%3 == 1 { // three checks, since one alone may not take all
+				sick = !sick
+			}
+			e.IsHealthy, e.CheckName = !sick, fmt.Sprint("Gpu", turn%3)
 			_, err := r.sink.Deliver(t.Context(), batch(username, e))
 			if err != nil {
 				if e := sink.Classify(err); e.Final || e.Reason != sink.Throttled {
 					t.Fatal(err)
 				}
-				sick = !sick
+				if turn%3 == 1 {
+					sick = !sick
+				}
+				turn--
 				return n
 			}
 			n++
@@ -189,7 +194,9 @@ func TestTheLastConditionsAndEventsAreForVerifiedCallers(t *testing.T) {
 	var flood, real, talk []*healtheventv1.HealthEvent
 	for i := range 70 {
 		flood = append(flood, check(i))
-		talk = append(talk, warning("node-a", fmt.Sprint("text ", i)))
+		e := warning("node-a", fmt.Sprint("text ", i))
+		e.CheckName = fmt.Sprint("Talk", i)
+		talk = append(talk, e)
 	}
 	deliver(t, r, batch("", flood...), sink.Report{sink.Written: 48, sink.RefusedConditions: 22})
 	for i := range 20 {
@@ -205,7 +212,9 @@ func TestEventsAreBounded(t *testing.T) {
 	r := newRig(t, nil, "node-a")
 	var all []*healtheventv1.HealthEvent
 	for i := range 20 {
-		all = append(all, warning("node-a", fmt.Sprint("text ", i)))
+		e := warning("node-a", fmt.Sprint("text ", i))
+		e.CheckName = fmt.Sprint("Gpu", i%2)
+		all = append(all, e)
 	}
 	deliver(t, r, batch(verified, all...), sink.Report{sink.Written: 16, sink.RefusedRate: 4})
 	if n := len(events(t, r)); n != 16 {
@@ -215,6 +224,65 @@ func TestEventsAreBounded(t *testing.T) {
 	deliver(t, r, batch(verified, all[19]), sink.Report{sink.Written: 1})
 	none := newRig(t, func(o *Options) { o.Events = 0 }, "node-a")
 	deliver(t, none, batch(verified, all[0]), sink.Report{sink.RefusedRate: 1})
+}
+
+// TestOneCheckLeavesHalfToTheOthers: a check that comes and goes, or has a new text each time, takes half of a node's writes and Events.
+func TestOneCheckLeavesHalfToTheOthers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		username     string
+		writes, most int // of one check, and of all
+		events       int
+	}{
+		"without a token": {"", 12, 24, 6},
+		"with one":        {verified, 16, 32, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil, "node-a")
+			flap := func(check string) (n int) {
+				for i := range 100 {
+					e := fatal("node-a", "0")
+					e.CheckName, e.IsHealthy = check, i%2 == 1
+					_, err := r.sink.Deliver(t.Context(), batch(tc.username, e))
+					if err != nil {
+						if e := sink.Classify(err); e.Final || e.Reason != sink.Throttled {
+							t.Fatal(err)
+						}
+						return n
+					}
+					n++
+				}
+				return n
+			}
+			if n := flap("Flapping"); n != tc.writes {
+				t.Errorf("one check is written %d times, want %d", n, tc.writes)
+			}
+			// A batch about both is offered again, and what it says of the other check is written already.
+			both, other := fatal("node-a", "1"), fatal("node-a", "2")
+			both.CheckName, other.CheckName = "Flapping", "Steady"
+			_, err := r.sink.Deliver(t.Context(), batch(tc.username, both, other))
+			if e := sink.Classify(err); e == nil || e.Reason != sink.Throttled {
+				t.Errorf("both: %v, want that it is throttled", err)
+			}
+			if got := r.condition(t, "node-a", "Steady"); !strings.HasPrefix(got, "True") {
+				t.Errorf("the other check: %q", got)
+			}
+			if n := flap("Others") + 1 + tc.writes; n > tc.most || n < tc.most-1 {
+				t.Errorf("%d writes of all, want %d", n, tc.most)
+			}
+			var all []*healtheventv1.HealthEvent
+			for i := range 20 {
+				all = append(all, warning("node-a", fmt.Sprint("text ", i)))
+			}
+			deliver(t, r, batch(tc.username, all...), sink.Report{sink.Written: tc.events, sink.RefusedRate: 20 - tc.events})
+			rare := warning("node-a", "seldom")
+			rare.CheckName = "Rare"
+			deliver(t, r, batch(tc.username, rare), sink.Report{sink.Written: 1})
+			r.pass(time.Minute)
+			deliver(t, r, batch(tc.username, all[19]), sink.Report{sink.Written: 1})
+		})
+	}
 }
 
 func TestAnswersOfTheAPIServer(t *testing.T) {
