@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -43,6 +44,24 @@ func (b *Backend) Ended(subject, id string, at time.Time, cleared bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tasks[id] = t
+}
+
+// Last is the last lines of an output that came in these pieces; what begins with "!" went to standard error.
+func Last(tail int, pieces ...string) string {
+	var o output
+	for _, p := range pieces {
+		text, errs := strings.CutPrefix(p, "!")
+		_, _ = stream{&o, errs}.Write([]byte(text))
+	}
+	var got []string
+	for _, p := range o.last(tail) {
+		mark := ""
+		if p.stderr {
+			mark = "!"
+		}
+		got = append(got, mark+string(p.text))
+	}
+	return strings.Join(got, "|")
 }
 
 // Prune forgets ended jobs.

@@ -329,6 +329,10 @@ func TestOutputOfTheEnd(t *testing.T) {
 	if out.Len() > 64<<10 || out.Len() < 16<<10 || !strings.HasSuffix(out.String(), "line 19999\nlast words\n") {
 		t.Errorf("%d bytes were kept, ending in %q", out.Len(), out.String()[max(0, out.Len()-40):])
 	}
+	out.Reset()
+	if err := r.Logs(t.Context(), alice, j.ID, dockerjob.LogOptions{Tail: 2}, &out, &out); err != nil || out.String() != "line 19999\nlast words\n" {
+		t.Errorf("the last two lines: %q, %v", out.String(), err)
+	}
 }
 
 // TestAReaderMissesNothing: a container that ends at once waits for its reader.

@@ -1,10 +1,12 @@
 package dockerjob
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 )
@@ -28,13 +30,13 @@ func (b *Backend) Logs(ctx context.Context, subject, ref string, o LogOptions, s
 	}
 	done, ok := t.begin()
 	if !ok {
-		return t.replay(stdout, stderr)
+		return t.replay(o.Tail, stdout, stderr)
 	}
 	toTheEnd := false
 	defer func() { done(toTheEnd) }()
 	stream, err := b.engine.logs(ctx, t.container, o.Follow, o.Tail)
 	if errors.Is(err, errGone) {
-		return t.replay(stdout, stderr)
+		return t.replay(o.Tail, stdout, stderr)
 	}
 	if err != nil {
 		return err
@@ -125,15 +127,15 @@ func (b *Backend) keepRest(ctx context.Context, t *task) {
 	t.rest = &o
 }
 
-// replay writes what was kept.
-func (t *task) replay(stdout, stderr io.Writer) error {
+// replay writes what was kept, or the last lines of it.
+func (t *task) replay(tail int, stdout, stderr io.Writer) error {
 	t.mu.Lock()
 	rest := t.rest
 	t.mu.Unlock()
 	if rest == nil {
 		return nil
 	}
-	for _, p := range rest.parts {
+	for _, p := range rest.last(tail) {
 		w := stdout
 		if p.stderr {
 			w = stderr
@@ -143,4 +145,35 @@ func (t *task) replay(stdout, stderr io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// last is the end of it: so many lines of both streams together, or all for 0. A stream's last line may lack its end.
+func (o *output) last(tail int) []part {
+	if tail <= 0 {
+		return o.parts
+	}
+	var end []part
+	open := map[bool]bool{true: true, false: true} // whether the end of the stream's next line was not seen yet
+	for _, p := range slices.Backward(o.parts) {
+		from := len(p.text)
+		for from > 0 {
+			ends := p.text[from-1] == '\n'
+			if ends || open[p.stderr] { // a line begins here, seen from behind
+				if tail == 0 {
+					break
+				}
+				tail--
+			}
+			open[p.stderr] = false
+			from = bytes.LastIndexByte(p.text[:from-1], '\n') + 1
+		}
+		if from < len(p.text) {
+			end = append(end, part{p.stderr, p.text[from:]})
+		}
+		if from > 0 {
+			break
+		}
+	}
+	slices.Reverse(end)
+	return end
 }

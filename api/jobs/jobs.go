@@ -26,6 +26,8 @@ const (
 	// ParamSkipOut and ParamSkipErr are how many bytes of either output the caller has already, for whoever comes again.
 	ParamSkipOut = "skip-stdout"
 	ParamSkipErr = "skip-stderr"
+	// ParamTail is how many lines from the end are wanted, both outputs together; without it, all. It goes with no skipping.
+	ParamTail = "tail"
 	// ParamLeave says what becomes of the job when the caller goes away before its end: LeaveStops, or else nothing.
 	ParamLeave = "leave"
 	LeaveStops = "stop"

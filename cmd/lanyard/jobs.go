@@ -107,18 +107,21 @@ func age(d time.Duration) string {
 
 func jobsLogsCommand(s streams) *cobra.Command {
 	var socket string
-	var follow bool
+	var want shown
 	cmd := &cobra.Command{
 		Use: "logs JOB", Short: "Show what a job has printed",
 		Long: `logs shows what a job has printed: its standard output on standard output, its standard error on standard error. Of a job that
 has ended the last 64 KiB are kept for some time. Ctrl-C ends the showing and not the job.`,
-		Example: "  lanyard jobs logs nightly\n  lanyard jobs logs nightly --follow 2>/dev/null",
+		Example: "  lanyard jobs logs nightly\n  lanyard jobs logs nightly --tail 20 --follow 2>/dev/null",
 		Args:    oneJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("tail") && want.tail < 1 {
+				return errors.New("--tail: must be 1 or more lines")
+			}
 			c := newJobsCaller(socket)
 			ref, err := c.resolve(cmd.Context(), args[0])
 			if err == nil {
-				err = c.logs(cmd.Context(), ref, follow, false, &output{out: s.out, err: s.err})
+				err = c.logs(cmd.Context(), ref, want, &output{out: s.out, err: s.err})
 			}
 			if errors.Is(err, context.Canceled) {
 				return codedError{exitInterrupted, ""}
@@ -126,7 +129,8 @@ has ended the last 64 KiB are kept for some time. Ctrl-C ends the showing and no
 			return jobsFailed(err)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job ends")
+	cmd.Flags().BoolVarP(&want.follow, "follow", "f", false, "go on until the job ends")
+	cmd.Flags().IntVarP(&want.tail, "tail", "n", 0, "`lines` to show from the end, of both outputs together (default: all)")
 	socketFlag(cmd, &socket)
 	return cmd
 }

@@ -140,15 +140,24 @@ type output struct {
 	seen, seenErr int64
 }
 
+// shown says what of a job's outputs is wanted.
+type shown struct {
+	follow, stopWhenGone bool
+	tail                 int // lines from the end, for whoever has seen nothing yet; 0 is all
+}
+
 // logs copies a job's outputs until they end. errAway says that they were cut short.
-func (c *jobsCaller) logs(ctx context.Context, ref string, follow, stopWhenGone bool, o *output) error {
+func (c *jobsCaller) logs(ctx context.Context, ref string, want shown, o *output) error {
 	q := url.Values{}
 	q.Set(jobs.ParamSkipOut, strconv.FormatInt(o.seen, 10))
 	q.Set(jobs.ParamSkipErr, strconv.FormatInt(o.seenErr, 10))
-	if follow {
+	if want.tail > 0 {
+		q.Set(jobs.ParamTail, strconv.Itoa(want.tail))
+	}
+	if want.follow {
 		q.Set(jobs.ParamFollow, "true")
 	}
-	if stopWhenGone {
+	if want.stopWhenGone {
 		q.Set(jobs.ParamLeave, jobs.LeaveStops)
 	}
 	resp, err := c.ask(ctx, http.MethodGet, at(jobs.PathLogs, ref)+"?"+q.Encode(), nil)

@@ -315,19 +315,19 @@ func (a *attached) stop(ctx context.Context) <-chan struct{} {
 // follow shows the output to its end and returns the ended job. Where the exchange goes away it is looked for again: the job goes on.
 func (a *attached) follow(ctx context.Context) (jobs.Job, error) {
 	out := &output{out: a.s.out, err: a.s.err}
-	shown := false
+	done := false
 	var since time.Time
 	for {
 		var err error
-		if !shown {
+		if !done {
 			before := out.seen + out.seenErr
-			err = a.c.logs(ctx, a.job.ID, true, a.stopWhenGone, out)
-			shown = err == nil
+			err = a.c.logs(ctx, a.job.ID, shown{follow: true, stopWhenGone: a.stopWhenGone}, out)
+			done = err == nil
 			if out.seen+out.seenErr > before {
 				since = time.Time{}
 			}
 		}
-		if shown {
+		if done {
 			var ended jobs.Job
 			if ended, err = a.c.wait(ctx, a.job.ID); err == nil {
 				return ended, nil

@@ -143,3 +143,33 @@ func TestInterruptedBetweenSubmissionAndJob(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said.String())
 	}
 }
+
+// TestTheLastLinesOfAJob: --tail reaches the exchange, and a number that is none is refused.
+func TestTheLastLinesOfAJob(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	path := stand(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Query().Get(jobs.ParamTail)
+		_ = jobs.WriteFrame(w, jobs.Stdout, []byte("the end\n"))
+		_ = jobs.WriteFrame(w, jobs.End, nil)
+	})
+	for tail, want := range map[string]string{"20": "20", "": ""} {
+		var said bytes.Buffer
+		args := []string{"jobs", "logs", jobID, "--socket", path}
+		if tail != "" {
+			args = append(args, "--tail", tail)
+		}
+		if code := run(args, streams{out: &said, err: &said}); code != 0 || said.String() != "the end\n" {
+			t.Errorf("--tail %s: exit code %d, %q", tail, code, said.String())
+		}
+		if got := <-asked; got != want {
+			t.Errorf("--tail %s: asked for %q", tail, got)
+		}
+	}
+	for _, tail := range []string{"0", "-3"} {
+		var said bytes.Buffer
+		if code := run([]string{"jobs", "logs", jobID, "--socket", path, "--tail=" + tail}, streams{out: &said, err: &said}); code != exitUsage || !strings.Contains(said.String(), "--tail: must be 1 or more lines") {
+			t.Errorf("--tail %s: exit code %d, %q", tail, code, said.String())
+		}
+	}
+}

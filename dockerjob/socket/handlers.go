@@ -154,14 +154,16 @@ func (d *Desk) logs(w http.ResponseWriter, r *http.Request, c *call) error {
 	q := r.URL.Query()
 	skipOut, err := skip(q.Get(jobs.ParamSkipOut))
 	skipErr, err2 := skip(q.Get(jobs.ParamSkipErr))
+	tail, err3 := lines(q.Get(jobs.ParamTail))
 	leave := q.Get(jobs.ParamLeave)
-	if err != nil || err2 != nil || (leave != "" && leave != jobs.LeaveStops) {
+	if err != nil || err2 != nil || err3 != nil || (tail > 0 && skipOut+skipErr > 0) || (leave != "" && leave != jobs.LeaveStops) {
 		return fault("", "a parameter of the request is not well formed")
 	}
 	ctx, cancel := d.until(r)
 	defer cancel()
 	out := newFrames(w, skipOut, skipErr)
-	err = d.interrupted(r, d.o.Jobs.Logs(ctx, c.subject, c.job, dockerjob.LogOptions{Follow: q.Get(jobs.ParamFollow) == "true"}, out.to(jobs.Stdout), out.to(jobs.Stderr)))
+	o := dockerjob.LogOptions{Follow: q.Get(jobs.ParamFollow) == "true", Tail: tail}
+	err = d.interrupted(r, d.o.Jobs.Logs(ctx, c.subject, c.job, o, out.to(jobs.Stdout), out.to(jobs.Stderr)))
 	gone := r.Context().Err() != nil && d.closing.Err() == nil
 	if gone && leave == jobs.LeaveStops && !errors.Is(err, dockerjob.ErrNotFound) {
 		c.detail = "the user has left, and wants the job stopped then"
@@ -210,4 +212,16 @@ func skip(text string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	return int64(n), err
+}
+
+// lines is how many lines are wanted; 0 is all.
+func lines(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err == nil && n == 0 {
+		err = strconv.ErrRange
+	}
+	return int(n), err
 }

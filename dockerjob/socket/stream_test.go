@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lanyard-k8s/lanyard/api/jobs"
@@ -175,5 +176,34 @@ func TestAnOutputThatBreaksOff(t *testing.T) {
 	before := serve(t, &fake{err: dockerjob.ErrInterrupted}, nil)
 	if _, _, _, err := before.stream(t.Context(), ""); err == nil || err.Error() != "got 503" {
 		t.Errorf("before the first byte: %v", err)
+	}
+}
+
+// TestTheEndOfTheOutput: how many lines are wanted is asked of the backend; what is no number of lines, or goes with skipping, is refused.
+func TestTheEndOfTheOutput(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	d := serve(t, &fake{logs: func(_ context.Context, o dockerjob.LogOptions, stdout, _ io.Writer) error {
+		asked.Store(int64(o.Tail))
+		_, err := io.WriteString(stdout, "x\n")
+		return err
+	}}, nil)
+	for query, want := range map[string]struct {
+		status int
+		tail   int64
+	}{
+		"":                                  {http.StatusOK, 0},
+		"tail=20":                           {http.StatusOK, 20},
+		"tail=20&skip-stdout=0&follow=true": {http.StatusOK, 20},
+		"tail=0":                            {http.StatusBadRequest, -1},
+		"tail=-1":                           {http.StatusBadRequest, -1},
+		"tail=all":                          {http.StatusBadRequest, -1},
+		"tail=99999999999":                  {http.StatusBadRequest, -1},
+		"tail=20&skip-stderr=1":             {http.StatusBadRequest, -1},
+	} {
+		asked.Store(-1)
+		if status, text, _ := d.ask(http.MethodGet, "/v1/jobs/0a1b2c3d4e5f/logs?"+query, ""); status != want.status || asked.Load() != want.tail {
+			t.Errorf("%s: %d %q, %d lines were asked for", query, status, text, asked.Load())
+		}
 	}
 }
