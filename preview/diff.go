@@ -8,9 +8,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// YAML renders an object with its keys sorted, so that two renderings differ only where the objects do.
+// YAML renders an object with its keys sorted, so that two renderings differ only where the objects do. What a person could not see is
+// escaped.
 func YAML(object []byte) ([]byte, error) {
-	out, err := yaml.JSONToYAML(object)
+	render := yaml.JSONToYAML
+	if bytes.ContainsFunc(object, hidden) {
+		render = visible
+	}
+	out, err := render(object)
 	if err != nil {
 		return nil, fmt.Errorf("rendering YAML: %w", err)
 	}
