@@ -18,7 +18,8 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
-// Engine speaks to a Docker Engine. It agrees on a version of the API at the first call, with every Engine since Docker 20.10.
+// Engine speaks to a Docker Engine. It agrees on a version of the API at the first call; 1.41 is what it needs, and Docker
+// 20.10.24 the Engine that it was tried with.
 type Engine struct {
 	c *client.Client
 }
