@@ -179,12 +179,18 @@ func (s Settings) stamped() []admissionregistrationv1.NamedRuleWithOperations {
 	return out
 }
 
-// parent finds a parent kind's row, which may name its resource, or makes one up from its name.
+// parent finds a parent kind's row, or makes one up from its name and the resource that some controller's row gives for it.
 func (s Settings) parent(group, kind string) Kind {
 	for _, k := range s.Kinds {
 		if k.Group == group && k.Kind == kind {
 			return k
 		}
 	}
-	return Kind{Group: group, Kind: kind}
+	made := Kind{Group: group, Kind: kind}
+	for _, d := range s.Delegating {
+		if made.Resource == "" {
+			made.Resource = d.Resources[made.name()]
+		}
+	}
+	return made
 }

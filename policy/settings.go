@@ -29,6 +29,8 @@ type Kind struct {
 type Controller struct {
 	Identity string   `json:"identity"`
 	Parents  []string `json:"parents"`
+	// Resources are the resource names of parents, by "group/Kind", as Kind.Resource is; a parent that has a row of Kinds needs none.
+	Resources map[string]string `json:"resources,omitempty"`
 }
 
 // Settings are the facts that the policies hold as literals. The chart computes the same fields from its values. The order

@@ -21,9 +21,10 @@ const component = "lanyard-exchange"
 
 // The reasons of our Events.
 const (
-	eventRefused = "IdentityRefused"
-	eventDrift   = "PolicyDrift"
-	eventNoRight = "NoRightInNamespace"
+	eventRefused   = "IdentityRefused"
+	eventDrift     = "PolicyDrift"
+	eventNoRight   = "NoRightInNamespace"
+	eventUnguarded = "KindNotGuarded"
 )
 
 // Keys of log lines.

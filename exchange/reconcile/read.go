@@ -40,6 +40,9 @@ var errClock = errors.New("our clock and the API server's differ by more than 30
 // errUndefined: the API server knows no such kind. It may never have been installed, or its definition is gone, and its objects with it.
 var errUndefined = errors.New("the API server defines no such kind")
 
+// errMisnamed: the API server serves a kind under another resource than the policies match, so nothing guards its objects.
+var errMisnamed = errors.New("the policies match another resource than the API server serves")
+
 // partOf selects our policies for the quick look. One that has lost the label is missing there, and then all are read.
 const partOf = "app.kubernetes.io/part-of=lanyard"
 
@@ -50,15 +53,16 @@ type reads struct {
 	meta    metadata.Interface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 	found   discovery.CachedDiscoveryInterface // the mapper's source
+	guarded map[provenance.GroupKind]string    // the resources that the policies match
 }
 
 // newReads makes clients whose answers' dates are looked at. They wait for nobody but the API server: its own priority and
 // fairness is the limit, and how many ask at once is bounded by the workers.
-func newReads(config *rest.Config, clock *serverClock) (reads, error) {
+func newReads(config *rest.Config, clock *serverClock, guarded map[provenance.GroupKind]string) (reads, error) {
 	c := rest.CopyConfig(config)
 	c.QPS, c.Burst = -1, 0
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return clock.wrap(next) })
-	var r reads
+	r := reads{guarded: guarded}
 	var errs [3]error
 	built := rest.CopyConfig(c)
 	built.ContentType, built.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
@@ -74,7 +78,8 @@ func newReads(config *rest.Config, clock *serverClock) (reads, error) {
 	return r, nil
 }
 
-// resource finds where objects of a kind are read, in the version that the API server prefers.
+// resource finds where objects of a kind are read, in the version that the API server prefers. It is not where the policies look if the
+// settings, which may only guess it, name another resource; then nothing is read, since no stamp there is true.
 func (r reads) resource(kind provenance.GroupKind) (schema.GroupVersionResource, error) {
 	m, err := r.mapper.RESTMapping(schema.GroupKind{Group: kind.Group, Kind: kind.Kind})
 	if meta.IsNoMatchError(err) {
@@ -87,6 +92,10 @@ func (r reads) resource(kind provenance.GroupKind) (schema.GroupVersionResource,
 	}
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("find the resource of %s: %w", kind, err)
+	}
+	if want, listed := r.guarded[kind]; listed && m.Resource.Resource != want {
+		r.mapper.Reset() // it may have been defined anew since
+		return schema.GroupVersionResource{}, fmt.Errorf("%w: %s is %q, the policies have %q", errMisnamed, kind, m.Resource.Resource, want)
 	}
 	return m.Resource, nil
 }

@@ -72,7 +72,7 @@ func TestAKindThatIsAwayIsNotUndefined(t *testing.T) {
 				_, _ = w.Write([]byte(page))
 			}))
 			defer s.Close()
-			r, err := newReads(&rest.Config{Host: s.URL}, &serverClock{now: time.Now})
+			r, err := newReads(&rest.Config{Host: s.URL}, &serverClock{now: time.Now}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,5 +89,37 @@ func TestAKindThatIsAwayIsNotUndefined(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAKindUnderAnotherResource: a resource that the policies do not match is not read, whatever the API server calls it.
+func TestAKindUnderAnotherResource(t *testing.T) {
+	t.Parallel()
+	const pages = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"trainers.example"},"versions":[` +
+		`{"version":"v1","freshness":"Current","resources":[{"resource":"proxies","responseKind":{"group":"trainers.example","version":"v1","kind":"Proxy"},` +
+		`"scope":"Namespaced","singularResource":"proxy","verbs":["get"]}]}]}]}`
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		if r.URL.Path == "/api" {
+			_, _ = w.Write([]byte(`{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[]}`))
+			return
+		}
+		_, _ = w.Write([]byte(pages))
+	}))
+	defer s.Close()
+	kind := provenance.GroupKind{Group: "trainers.example", Kind: "Proxy"}
+	for guarded, want := range map[string]error{"proxys": errMisnamed, "proxies": nil} {
+		r, err := newReads(&rest.Config{Host: s.URL}, &serverClock{now: time.Now}, map[provenance.GroupKind]string{kind: guarded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := r.resource(kind); !errors.Is(err, want) || (err == nil) != (got.Resource == "proxies") {
+				t.Errorf("the policies have %s: got %v, %v", guarded, got, err)
+			}
+		}
+		if _, err := r.object(t.Context(), provenance.Reference{GroupKind: kind, Namespace: "ns", Name: "p", UID: "u"}); want != nil && !errors.Is(err, want) {
+			t.Errorf("an object was read: %v", err)
+		}
 	}
 }

@@ -38,7 +38,9 @@ func New(o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	clock := &serverClock{now: o.Now}
-	r, err := newReads(o.Config, clock)
+	rules := rulesOf(o.Settings)
+	kinds := stampedKinds(o.Settings, rules)
+	r, err := newReads(o.Config, clock, kinds)
 	if err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
@@ -50,8 +52,8 @@ func New(o Options) (*Reconciler, error) {
 	for _, name := range o.Settings.ExcludedNamespaces {
 		excluded[name] = true
 	}
-	rec := &Reconciler{options: o, rules: rulesOf(o.Settings), clock: clock, reads: r, poke: make(chan struct{}, 1)}
-	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, kinds: stampedKinds(o.Settings, rec.rules), margin: o.EpochMargin, log: o.Log, changed: rec.guardChanged}
+	rec := &Reconciler{options: o, rules: rules, clock: clock, reads: r, poke: make(chan struct{}, 1)}
+	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, kinds: kinds, margin: o.EpochMargin, log: o.Log, changed: rec.guardChanged}
 	return rec, nil
 }
 
@@ -108,7 +110,7 @@ func (r *Reconciler) look(ctx context.Context, k key) {
 	again, err := do(limited, k)
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errUndefined):
+	case errors.Is(err, errUndefined), errors.Is(err, errMisnamed):
 		r.queue.Forget(k)
 		if k.GroupKind == provenance.PodKind() { // its controller's kind; what has no kind itself is for the sweep
 			r.queue.AddAfter(k, r.options.Every)

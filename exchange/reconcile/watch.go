@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/exchange/provenance"
+	"github.com/lanyard-k8s/lanyard/policy"
 )
 
 // injectedJobs selects the pods that the webhook has given a subject token.
@@ -25,10 +28,11 @@ type watches struct {
 	running sync.WaitGroup
 	byKind  map[provenance.GroupKind]cache.SharedIndexInformer
 	missing map[provenance.GroupKind]time.Time // kinds that are undefined, since when
+	told    map[provenance.GroupKind]bool      // kinds that are served under another name, as people were told
 }
 
 func (r *Reconciler) newWatches() *watches {
-	return &watches{r: r, byKind: map[provenance.GroupKind]cache.SharedIndexInformer{}, missing: map[provenance.GroupKind]time.Time{}}
+	return &watches{r: r, byKind: map[provenance.GroupKind]cache.SharedIndexInformer{}, missing: map[provenance.GroupKind]time.Time{}, told: map[provenance.GroupKind]bool{}}
 }
 
 // limiter spaces the attempts at one object; how fast everything goes is up to the workers and the API server.
@@ -74,6 +78,29 @@ func (w *watches) more(ctx context.Context) {
 			delete(w.byKind, k.GroupKind)
 			w.r.options.Log.Info("a job kind cannot be watched yet", keyKind, k.GroupKind.String(), keyCause, err.Error())
 		}
+	}
+	w.misnamed(ctx)
+}
+
+// misnamed tells of kinds that the API server serves under another resource than the policies match. Their work gets no identity, and the
+// policies look in order, so that nothing else would say it.
+func (w *watches) misnamed(ctx context.Context) {
+	for kind, resource := range w.r.reads.guarded {
+		_, err := w.r.reads.resource(kind)
+		if !errors.Is(err, errMisnamed) {
+			delete(w.told, kind)
+			continue
+		}
+		if w.told[kind] {
+			continue
+		}
+		w.told[kind] = true
+		w.r.options.Log.Info("a kind is not guarded", keyKind, kind.String(), keyCause, err.Error())
+		w.r.happen(ctx, happening{
+			kind: "ValidatingAdmissionPolicy", version: admission().String(), name: policy.CreatorStamp, reason: eventUnguarded,
+			message: fmt.Sprintf("%s is not served as %q, so nothing guards its objects, and they get no identity; name its resource in jobKinds, "+
+				"or in the resources of its delegatingControllers", kind, resource),
+		})
 	}
 }
 

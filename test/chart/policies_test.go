@@ -63,7 +63,10 @@ func TestTheChartRendersThePoliciesOfTheCode(t *testing.T) {
 			s.Kinds = append(s.Kinds,
 				policy.Kind{Group: "batch.volcano.sh", Kind: "Job", Resource: "jobs", PodCreators: []string{"system:serviceaccount:volcano-system:volcano-controllers"}, AdoptionLabels: []string{"volcano.sh/job-name"}},
 				policy.Kind{Group: "ray.io", Kind: "RayCluster", PodCreators: []string{"system:serviceaccount:ray:operator"}})
-			s.Delegating = append(s.Delegating, policy.Controller{Identity: "system:serviceaccount:ray:operator", Parents: []string{"ray.io/RayJob", "batch.volcano.sh/Job"}})
+			s.Delegating = append(s.Delegating, policy.Controller{
+				Identity: "system:serviceaccount:ray:operator", Parents: []string{"ray.io/RayJob", "batch.volcano.sh/Job", "policy.example.com/Policy"},
+				Resources: map[string]string{"policy.example.com/Policy": "policies", "batch.volcano.sh/Job": "ignored"},
+			})
 			s.TemplateEditors = []string{"system:serviceaccount:kueue-system:kueue-controller-manager"}
 			s.TemplatePaths = []string{"ray.io/RayCluster:spec.workerGroupSpecs", "ray.io/RayCluster:spec.headGroupSpec.template"}
 			s.TokenRequesters = []string{"system:serviceaccount:tools:minter", "system:kube-controller-manager"}

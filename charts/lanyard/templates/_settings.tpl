@@ -60,6 +60,11 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
 {{- end }}
 {{- end }}
 {{- range .Values.delegatingControllers }}
+{{- range $parent, $resource := .resources | default dict }}
+{{- if not (hasKey $resources $parent) }}{{ $_ := set $resources $parent $resource }}{{ end }}
+{{- end }}
+{{- end }}
+{{- range .Values.delegatingControllers }}
 {{- $controllers = append $controllers .identity }}
 {{- $identity := .identity }}
 {{- range .parents }}
@@ -144,6 +149,10 @@ of policy.Settings and of the lists derived from it; a test holds both rendering
   "job" $job
   "docsURL" .Values.admission.docsURL
   "limits" $limits }}
-{{- if .Values.exchange.enabled }}{{ $_ := set $config "delegatingControllers" .Values.delegatingControllers }}{{ end }}
+{{- if .Values.exchange.enabled }}
+{{- $delegating := list }}
+{{- range .Values.delegatingControllers }}{{ $delegating = append $delegating (omit . "resources") }}{{ end }}
+{{- $_ := set $config "delegatingControllers" $delegating }}
+{{- end }}
 {{- $config | toYaml }}
 {{- end }}

@@ -293,6 +293,20 @@ the programs: whoever reads it has changed nothing in a test.
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if hasKey $row "resources" -}}
+{{- if not (kindIs "map" $row.resources) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.resources" $at) "say" "must be a mapping of parents to their resources, such as example.com/Proxy: proxies") -}}
+{{- else -}}
+{{- range $parent, $resource := $row.resources -}}
+{{- if not (and (kindIs "string" $resource) (regexMatch "^[a-z0-9]+$" (toString $resource))) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.resources[%s]" $at $parent) "say" "must be the literal resource, such as cronjobs") -}}
+{{- end -}}
+{{- if not (has $parent ($row.parents | default list)) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.resources[%s]" $at $parent) "say" "is none of the row's parents") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

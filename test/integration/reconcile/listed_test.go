@@ -4,11 +4,14 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -123,6 +126,57 @@ func TestAKindThatIsListedLater(t *testing.T) {
 	if got := r.epoch(t); !got.Equal(epoch) {
 		t.Errorf("the epoch moved from %s to %s", epoch, got)
 	}
+}
+
+// TestAKindWhoseResourceIsMisspelt lists a kind with a resource that is not its own: the policies look elsewhere, and whoever makes an object
+// of it writes any stamp. Nothing comes of it, and people are told; nor does it once the resource is put right.
+func TestAKindWhoseResourceIsMisspelt(t *testing.T) {
+	w := theWorld(t)
+	w.define(t, pytorch, "PyTorchJob")
+	t.Cleanup(func() {
+		w.apply(t, settings())
+		must(t, w.in.ApplyWebhooks(context.Background()))
+	})
+	misspelt := settings()
+	misspelt.Kinds[1].Resource = "pytorchjob"
+	w.apply(t, misspelt)
+	must(t, w.in.RemoveWebhooks(t.Context()))
+	began := time.Now()
+	r := w.begin(t, with(misspelt))
+	within(t, 60*time.Second, "people are told", func() bool {
+		return r.told(t, "KindNotGuarded", `kubeflow.org/PyTorchJob is not served as "pytorchjob"`, began)
+	})
+	r.lists("kubeflow.org/PyTorchJob", true)
+	r.settled()
+	ns := w.namespace(t, true, "mallory", trainingOwner)
+	planted := w.stampedFor(t, "mallory", "alice", ns, pytorch, "PyTorchJob", "planted")
+	must(t, w.in.ApplyWebhooks(t.Context()))
+	pod := makePod(t, w.as(t, trainingOwner), worker(planted, "worker-0"), ns)
+	r.bind(pod)
+	job := makeJob(t, w.as(t, "mallory"), ns, newJob("later"))
+	r.submitted(job.UID) // by now the pod has been looked at
+	if s, err := r.store.Get(t.Context(), rowName(pod)); !errors.Is(err, delegation.ErrNotFound) {
+		t.Errorf("it has a row: %+v, %v", s, err)
+	}
+	r.unknown(planted.GetUID())
+	r.stop()
+
+	w.apply(t, settings())
+	r = w.begin(t)
+	if got := r.row(pod, delegation.Revoked); got.Row.Reason != delegation.PodRefused || got.Row.SubmissionUID != "" {
+		t.Errorf("its row is %+v", got.Row)
+	}
+	r.warned(ns, pod.UID, "before_guards")
+}
+
+// told says whether there is an Event in namespace default with this reason and these words that is not older.
+func (r *rig) told(t *testing.T, reason, words string, since time.Time) bool {
+	t.Helper()
+	events, err := r.admin.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
+	must(t, err)
+	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+		return strings.Contains(e.Message, words) && !e.LastTimestamp.Time.Before(since.Add(-time.Second))
+	})
 }
 
 // TestWorkOfAKindThatLeavesTheList has work of alice's confirmed, and its kind taken off the list and put back. Meanwhile mallory may change
