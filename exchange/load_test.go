@@ -20,12 +20,13 @@ import (
 	"github.com/lanyard-k8s/lanyard/exchange"
 	"github.com/lanyard-k8s/lanyard/exchange/keys"
 	"github.com/lanyard-k8s/lanyard/exchange/waiting"
+	"github.com/lanyard-k8s/lanyard/internal/liveness"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
 // slow is an API server that takes its time, and counts how many reviews are under way.
 type slow struct {
-	token     string
+	good      func(token string) bool
 	now, most atomic.Int64
 }
 
@@ -34,7 +35,7 @@ func (s *slow) Review(_ context.Context, token string, _ []string) (authenticati
 	defer s.now.Add(-1)
 	for m := s.most.Load(); n > m && !s.most.CompareAndSwap(m, n); m = s.most.Load() {
 	}
-	if token == s.token {
+	if s.good(token) {
 		return yes(podUID), nil
 	}
 	<-time.After(5 * time.Millisecond)
@@ -47,14 +48,15 @@ func TestAFloodOfTokens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.delegated()
-	backend := &slow{token: good()}
+	known := good()
+	backend := &slow{good: func(token string) bool { return token == known }}
 	reviewer, err := tokenreview.NewReviewer(tokenreview.Options{
 		Backend: backend, Audience: subjectA, QPS: float64(r.config.Review.QPS), Burst: int(r.config.Review.Burst), MaxInFlight: int(r.config.Review.Concurrent),
 	})
 	must(t, err)
 	defer reviewer.Close()
 	desk := r.another(reviewer)
-	if code := ask(desk, "10.0.0.1:1", backend.token); code != 200 {
+	if code := ask(desk, "10.0.0.1:1", known); code != 200 {
 		t.Fatalf("before the flood: %d", code)
 	}
 	end := time.Now().Add(1500 * time.Millisecond)
@@ -75,7 +77,7 @@ func TestAFloodOfTokens(t *testing.T) {
 	var took []time.Duration
 	for time.Now().Before(end) {
 		start := time.Now()
-		if code := ask(desk, "10.0.0.1:1", backend.token); code != 200 {
+		if code := ask(desk, "10.0.0.1:1", known); code != 200 {
 			t.Errorf("during the flood: %d", code)
 		}
 		took = append(took, time.Since(start))
@@ -87,6 +89,77 @@ func TestAFloodOfTokens(t *testing.T) {
 	t.Logf("%d tokens/s, at most %d reviews at once, p99 of %d good exchanges %v", sent.Load()*2/3, backend.most.Load(), len(took), p99)
 	if backend.most.Load() > 16 || p99 > time.Second {
 		t.Errorf("%d reviews at once, p99 %v", backend.most.Load(), p99)
+	}
+}
+
+// watched says that pods run whose UID begins so, and knows no others.
+type watched string
+
+func (w watched) State(uid string, _ time.Time) liveness.State {
+	if strings.HasPrefix(uid, string(w)) {
+		return liveness.Alive
+	}
+	return liveness.Unknown
+}
+
+func (watched) Subscribe(func(string)) func() { return func() {} }
+
+// TestAFloodKeepsNoPodOut is attack 28 upon tokens that nobody has seen yet: while more forged ones come than are reviewed, each from an
+// address of its own, pods that run exchange their first token. Without a share of their own one in a hundred would.
+func TestAFloodKeepsNoPodOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.delegated()
+	const pods = 40
+	tokens, good := make([]string, pods), map[string]bool{}
+	for i := range pods {
+		tokens[i] = subjectOf(fmt.Sprint(podUID, i), "first", subjectA, time.Now().Add(time.Hour))
+		good[tokens[i]] = true
+	}
+	backend := &slow{good: func(token string) bool { return good[token] }}
+	reviewer, err := tokenreview.NewReviewer(tokenreview.Options{
+		Backend: backend, Audience: subjectA, QPS: float64(r.config.Review.QPS), Burst: int(r.config.Review.Burst), MaxInFlight: int(r.config.Review.Concurrent),
+		Pods: watched(podUID[:8]), AnswerIn: 10 * time.Second,
+	})
+	must(t, err)
+	defer reviewer.Close()
+	desk := r.another(reviewer)
+	ctx, stop := context.WithCancel(t.Context())
+	var flood, asking sync.WaitGroup
+	var sent atomic.Int64
+	for i := range 4 {
+		flood.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				token := subjectOf("ffffffff", fmt.Sprintf("%d-%d", i, n), subjectA, time.Now().Add(time.Hour))
+				asking.Go(func() { ask(desk, fmt.Sprintf("10.%d.%d.%d:1", i+1, n>>8&255, n&255), token) })
+				sent.Add(1)
+				if n%5 == 0 {
+					<-time.After(2 * time.Millisecond)
+				}
+			}
+		})
+	}
+	for sent.Load() < 2000 { // the burst is used up
+		<-time.After(time.Millisecond)
+	}
+	var took []time.Duration
+	granted, before, begun := 0, sent.Load(), time.Now()
+	for i, token := range tokens {
+		start := time.Now()
+		if ask(desk, fmt.Sprintf("10.9.0.%d:1", i), token) == 200 {
+			granted++
+		}
+		took = append(took, time.Since(start))
+		<-time.After(50 * time.Millisecond)
+	}
+	rate := float64(sent.Load()-before) / time.Since(begun).Seconds()
+	stop()
+	flood.Wait()
+	asking.Wait()
+	slices.Sort(took)
+	t.Logf("%.0f tokens/s, at most %d reviews at once; of %d first tokens %d were exchanged, p99 %v", rate, backend.most.Load(), pods, granted, took[pods*99/100])
+	if granted < pods*9/10 || backend.most.Load() > 16 {
+		t.Errorf("%d of %d first tokens were exchanged, with %d reviews at once", granted, pods, backend.most.Load())
 	}
 }
 

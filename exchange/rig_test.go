@@ -82,6 +82,11 @@ func yes(uid string) authenticationv1.TokenReviewStatus {
 
 // subject is a token that has the shape of a projected one. Each nonce makes another.
 func subject(nonce string, audience string, expiry time.Time) string {
+	return subjectOf(podUID, nonce, audience, expiry)
+}
+
+// subjectOf is a token that says that it is of a pod.
+func subjectOf(pod, nonce, audience string, expiry time.Time) string {
 	part := func(v any) string {
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -91,7 +96,7 @@ func subject(nonce string, audience string, expiry time.Time) string {
 	}
 	return part(map[string]string{"alg": "RS256"}) + "." + part(map[string]any{
 		"aud": []string{audience}, "exp": expiry.Unix(), "sub": username, "nonce": nonce, "marker": marker,
-		"kubernetes.io": map[string]any{"pod": map[string]string{"uid": podUID}},
+		"kubernetes.io": map[string]any{"pod": map[string]string{"uid": pod}},
 	}) + "." + base64.RawURLEncoding.EncodeToString([]byte(marker+nonce))
 }
 

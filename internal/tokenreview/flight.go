@@ -65,7 +65,7 @@ func (r *Reviewer) landed(id key, since time.Time) (Verdict, error, bool) {
 // settle reviews a token, and remembers a verdict or a refusal. An outage is not remembered.
 func (r *Reviewer) settle(ctx context.Context, id key, token string, c claims, cause Cause) (Verdict, error) {
 	asked, took := false, time.Duration(0)
-	status, err := r.limits.do(ctx, func() (authenticationv1.TokenReviewStatus, error) {
+	status, err := r.limits.do(ctx, r.running(c, r.options.Clock.Now()), func() (authenticationv1.TokenReviewStatus, error) {
 		asked = true
 		start := r.options.Clock.Now()
 		status, err := r.options.Backend.Review(ctx, token, []string{r.options.Audience})
@@ -94,6 +94,15 @@ func (r *Reviewer) settle(ctx context.Context, id key, token string, c claims, c
 		r.refused.Set(id, refusal)
 	}
 	return v, err
+}
+
+// running is the pod that a token says it is of, if that pod is known to run; empty otherwise. Anybody may say so: it earns a place among
+// the reviews, and nothing else.
+func (r *Reviewer) running(c claims, now time.Time) string {
+	if c.podUID == "" || r.state(c.podUID, now) != liveness.Alive {
+		return ""
+	}
+	return c.podUID
 }
 
 // weigh is Judge, and what is known beside the review: the token's expiry, which no leeway of the API server's extends, and

@@ -210,7 +210,7 @@ func TestReviewsAtOnceAreBounded(t *testing.T) {
 func TestTheRateIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := bubbled(t, func(o *Options) { o.QPS, o.Burst = 10, 5 })
+		g := bubbled(t, func(o *Options) { o.QPS, o.Burst, o.Pods = 10, 5, nil })
 		defer g.Close()
 		g.backend.say = func(context.Context, string) (authenticationv1.TokenReviewStatus, error) { return no("bad"), nil }
 		start := time.Now()

@@ -106,13 +106,18 @@ func TestAFloodOfGarbageIsForgotten(t *testing.T) {
 }
 
 // TestAFloodOfForgedTokensIsBounded is T25: each looks genuine, so each costs a review, within the limits; none costs memory for
-// long, nor a good token its place.
+// long, nor a good token its place. A quarter of the reviews is left for pods that run: the first token of one is reviewed in the flood, and
+// forged ones that name a pod have no more than that pod's share.
 func TestAFloodOfForgedTokensIsBounded(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(o *Options) { o.QPS, o.Burst, o.MaxNegative = 0.1, 50, 20 })
-	good := tokenFor(minted{})
+	good, fresh := tokenFor(minted{}), tokenFor(minted{podUID: "pod-2", mark: "fresh"})
+	g.pods.set("pod-2", liveness.Alive)
 	g.wants(t, good, "")
-	g.backend.say = func(context.Context, string) (authenticationv1.TokenReviewStatus, error) {
+	g.backend.say = func(_ context.Context, token string) (authenticationv1.TokenReviewStatus, error) {
+		if token == fresh {
+			return yes("pod-2"), nil
+		}
 		return no("invalid bearer token"), nil
 	}
 	for i := range 2000 {
@@ -121,13 +126,22 @@ func TestAFloodOfForgedTokensIsBounded(t *testing.T) {
 			t.Fatalf("a forged token: %v, want an invalid one, or none that could be reviewed", err)
 		}
 	}
-	g.backend.called(t, 50)
+	const strangers = 50 - 50/reservedShare
+	g.backend.called(t, strangers)
+	for i := range 100 {
+		if _, err := g.Review(t.Context(), tokenFor(minted{mark: fmt.Sprint("named", i)}), nil); ReasonOf(err) != TokenInvalid && ReasonOf(err) != ValidatorUnavailable {
+			t.Fatalf("a forged token that names a pod: %v", err)
+		}
+	}
+	g.backend.called(t, strangers+podBurst)
+	g.wants(t, fresh, "")
+	g.backend.called(t, strangers+podBurst+1)
 	g.refused.CleanUp()
 	if n := g.refused.EstimatedSize(); n > 20 {
 		t.Errorf("%d refusals remembered, want at most 20", n)
 	}
 	g.wants(t, good, "")
-	g.backend.called(t, 50)
+	g.backend.called(t, strangers+podBurst+1)
 }
 
 func TestARefusalIsRememberedForTwoSecondsAtMost(t *testing.T) {
