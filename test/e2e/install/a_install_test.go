@@ -63,16 +63,20 @@ func allReady(t *testing.T, h *house.House) {
 			t.Errorf("deployment %s has %d of %d replicas ready", d.Name, d.Status.ReadyReplicas, *d.Spec.Replicas)
 		}
 	}
-	sets, err := h.Admin.AppsV1().DaemonSets(house.Namespace).List(t.Context(), ours)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range sets.Items {
-		seen[d.Name] = true
-		if want := int32(len(nodes.Names())); d.Status.NumberReady != want {
-			t.Errorf("daemon set %s is ready on %d of %d nodes", d.Name, d.Status.NumberReady, want)
+	// For helm a daemon set is ready when all but maxUnavailable of its pods are, one of two here.
+	house.Eventually(t, "every daemon set to be ready on every node", func(ctx context.Context) error {
+		sets, err := h.Admin.AppsV1().DaemonSets(house.Namespace).List(ctx, ours)
+		if err != nil {
+			return err
 		}
-	}
+		for _, d := range sets.Items {
+			seen[d.Name] = true
+			if want := int32(len(nodes.Names())); d.Status.NumberReady != want {
+				return fmt.Errorf("daemon set %s is ready on %d of %d nodes", d.Name, d.Status.NumberReady, want)
+			}
+		}
+		return nil
+	})
 	for _, name := range []string{"lanyard-webhook", "lanyard-exchange", "lanyard-connector"} {
 		if !seen[name] {
 			t.Errorf("%s was not installed", name)

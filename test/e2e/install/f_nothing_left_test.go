@@ -8,7 +8,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
 )
 
-// TestUninstallEverything removes the release with its data: nothing is left. It comes last.
+// TestUninstallEverything removes the release with its data: nothing is left. It comes last but for the profile of production.
 func TestUninstallEverything(t *testing.T) {
 	h := home.Enter(t)
 	mustInstall(t, h, everything+"\n")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,14 +26,18 @@ import (
 // load is what goes on while the installation changes: people create pods and jobs (by dry run), publishers report on each node, and
 // a job exchanges its token over and over.
 type load struct {
-	h      *house.House
-	alice  kubernetes.Interface
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
-	logs   map[string]*bytes.Buffer // by pod
-	pods   map[string]string        // the namespaces of those pods
+	h     *house.House
+	alice kubernetes.Interface
+	stop  context.CancelFunc
+	wait  sync.WaitGroup
+	logs  map[string]*bytes.Buffer // by pod
+	pods  map[string]string        // the namespaces of those pods
+	jobs  map[string]string        // whom those of them act for that exchange
+	// stored are the events in the store that those of a node end in.
+	stored func(ctx context.Context, node, scratch string) (map[string]int, error)
 	mu     sync.Mutex
 	calls  int
+	row    int // calls since the last that has failed
 	faults []string
 }
 
@@ -40,32 +45,71 @@ type load struct {
 func startLoad(t *testing.T, h *house.House, name string) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	l := &load{h: h, alice: h.MustClient(t, house.Alice), stop: stop, logs: map[string]*bytes.Buffer{}, pods: map[string]string{}}
+	l := &load{h: h, alice: h.MustClient(t, house.Alice), stop: stop, logs: map[string]*bytes.Buffer{}, pods: map[string]string{}, jobs: map[string]string{}}
 	t.Cleanup(stop)
+	l.stored = func(ctx context.Context, node, scratch string) (map[string]int, error) {
+		return storedEvents(ctx, h, node, scratch)
+	}
 	for _, node := range nodes.Names() {
 		pod := house.Publisher(name+"-"+node, node, "--interval=100ms", "--store-only")
 		pod.Labels = nil // it is on the list
 		h.MustCreate(t, l.alice, house.Listed, pod)
 		l.pods[pod.Name] = house.Listed
 	}
-	job := h.PodOfJob(t, h.MustSubmit(t, l.alice, house.Managed, house.Job(name, "job", "--mode=http", "--again=500ms")))
-	l.pods[job.Name] = house.Managed
 	for pod, namespace := range l.pods {
 		h.AwaitPod(t, namespace, pod, corev1.PodRunning)
 		l.follow(t, ctx, namespace, pod)
 	}
+	l.loop(t, house.Alice, name)
 	for _, call := range l.admissions() {
 		house.Eventually(t, "the first "+call.name, call.do)
 	}
-	house.Eventually(t, "the first exchange", func(ctx context.Context) error {
-		logs, err := h.Admin.CoreV1().Pods(house.Managed).GetLogs(job.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
-		if err == nil && !bytes.Contains(logs, []byte(`"sub":"`+house.Alice+`"`)) {
-			err = fmt.Errorf("its log is %q", logs)
-		}
-		return err
-	})
 	l.wait.Go(func() { l.admit(ctx) })
 	return l
+}
+
+// loop has a job of somebody's exchange over and over, and returns when it has had its first token.
+func (l *load) loop(t *testing.T, user, name string) {
+	t.Helper()
+	job := house.Job(name, "job", "--mode=http", "--again=500ms")
+	pod := l.h.PodOfJob(t, l.h.MustSubmit(t, l.h.MustClient(t, user), house.Managed, job))
+	l.h.AwaitPod(t, house.Managed, pod.Name, corev1.PodRunning)
+	l.pods[pod.Name], l.jobs[pod.Name] = house.Managed, user
+	l.follow(t, t.Context(), house.Managed, pod.Name)
+	l.exchangesMore(t, 1)
+}
+
+// exchangesMore waits until every job has had n tokens more for the one whom it acts for.
+func (l *load) exchangesMore(t *testing.T, n int) {
+	t.Helper()
+	for pod, user := range l.jobs {
+		before := -1
+		house.Eventually(t, fmt.Sprintf("%d exchanges more of %s", n, pod), func(ctx context.Context) error {
+			logs, err := l.h.Admin.CoreV1().Pods(house.Managed).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+			if err != nil {
+				return err
+			}
+			now := bytes.Count(logs, []byte(`"sub":"`+user+`"`))
+			if before < 0 {
+				before = now
+			}
+			if now < before+n {
+				return fmt.Errorf("there were %d; its log is %q", now-before, logs[max(0, len(logs)-1000):])
+			}
+			return nil
+		})
+	}
+}
+
+// acknowledged is how many batches the publishers have had acknowledged so far.
+func (l *load) acknowledged(t *testing.T) (n int) {
+	t.Helper()
+	for pod, namespace := range l.pods {
+		if l.jobs[pod] == "" {
+			n += strings.Count(l.h.Log(t, namespace, pod), `"outcome":"acknowledged"`)
+		}
+	}
+	return n
 }
 
 // follow keeps everything that a pod writes.
@@ -132,8 +176,9 @@ func (l *load) admit(ctx context.Context) {
 			return
 		}
 		l.mu.Lock()
-		l.calls++
+		l.calls, l.row = l.calls+1, l.row+1
 		if err != nil {
+			l.row = 0
 			l.faults = append(l.faults, fmt.Sprintf("%s: %s, after %s: %v", began.Format(time.TimeOnly), call.name, time.Since(began).Round(time.Millisecond), err))
 		}
 		l.mu.Unlock()
@@ -150,6 +195,13 @@ func (l *load) soFar() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.calls
+}
+
+// inARow is how many calls of admission have succeeded since the last that has failed.
+func (l *load) inARow() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.row
 }
 
 // more waits until there were n calls more: what has just changed has then been called.
@@ -202,14 +254,14 @@ func (l *load) judgeExchanges(t *testing.T, pod string) {
 	var wrong []string
 	all := house.Lines[identity](t, whole(l.logs[pod]), nil)
 	for _, i := range all {
-		if i.Subject != house.Alice {
+		if i.Subject != l.jobs[pod] {
 			wrong = append(wrong, fmt.Sprintf("%+v", i))
 		}
 	}
 	if len(all) == 0 || len(wrong) > 0 {
-		t.Errorf("%d of %d exchanges gave no token for %s:\n%s", len(wrong), len(all), house.Alice, first(wrong))
+		t.Errorf("%d of %d exchanges gave no token for %s:\n%s", len(wrong), len(all), l.jobs[pod], first(wrong))
 	}
-	t.Logf("%d exchanges", len(all))
+	t.Logf("%d exchanges for %s", len(all), l.jobs[pod])
 }
 
 func (l *load) judgeEvents(t *testing.T, pod string) {
@@ -226,8 +278,9 @@ func (l *load) judgeEvents(t *testing.T, pod string) {
 	if len(acknowledged) == 0 || len(wrong) > 0 {
 		t.Errorf("%s: %d batches were acknowledged, %d were not:\n%s", pod, len(acknowledged), len(wrong), first(wrong))
 	}
+	scratch := t.TempDir()
 	house.Eventually(t, "the store of "+node+" to have every acknowledged event", func(ctx context.Context) error {
-		kept, err := storedEvents(ctx, l.h, node, t.TempDir())
+		kept, err := l.stored(ctx, node, scratch)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ package install
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -52,4 +53,12 @@ func mustInstall(t *testing.T, h *house.House, values string) {
 		t.Fatal(err)
 	}
 	t.Logf("installed and ready after %s", time.Since(began).Round(time.Second))
+}
+
+// atLeast is an error as long as there are too few of something.
+func atLeast(have, want int) error {
+	if have < want {
+		return fmt.Errorf("there are %d of %d", have, want)
+	}
+	return nil
 }
