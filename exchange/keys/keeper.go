@@ -48,6 +48,7 @@ type Keeper struct {
 	options Options
 	current atomic.Pointer[mint.Set]
 	state   atomic.Pointer[State]
+	unknown chan struct{} // somebody asked for a key that is not at hand
 
 	mu       sync.Mutex // guards the rendered set
 	rendered mint.Rendered
@@ -71,7 +72,7 @@ func NewKeeper(shelf Shelf, o Options) (*Keeper, error) {
 	if o.Rotated == nil {
 		o.Rotated = func(Outcome) {}
 	}
-	return &Keeper{shelf: shelf, options: o}, nil
+	return &Keeper{shelf: shelf, options: o, unknown: make(chan struct{}, 1)}, nil
 }
 
 // Refresh takes over what stands on the shelf, and rotates if it is time. A shelf that can be read and not written has its say first: what
@@ -147,12 +148,17 @@ func (k *Keeper) adopt(state State, now time.Time) error {
 	return nil
 }
 
-// Run refreshes until ctx ends. Where the shelf cannot be read, the keys at hand go on serving.
+// unknownEvery is how often the shelf is looked at for the sake of keys that are not at hand: whoever makes ids up asks for no more.
+const unknownEvery = 2 * time.Second
+
+// Run refreshes until ctx ends, sooner where a key is asked for that is not at hand: another replica may sign with it since somebody rotated
+// by hand. Where the shelf cannot be read, the keys at hand go on serving.
 func (k *Keeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(k.options.Poll)
 	defer tick.Stop()
 	var last string
 	for {
+		looked := time.Now()
 		text := ""
 		if err := k.Refresh(ctx); err != nil && ctx.Err() == nil {
 			text = err.Error()
@@ -163,6 +169,12 @@ func (k *Keeper) Run(ctx context.Context) error {
 		last = text
 		select {
 		case <-tick.C:
+		case <-k.unknown:
+			select {
+			case <-time.After(unknownEvery - time.Since(looked)):
+			case <-ctx.Done():
+				return nil
+			}
 		case <-ctx.Done():
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,6 +212,53 @@ func TestRunFollowsTheShelf(t *testing.T) {
 	}
 	cancel()
 	must(t, <-done)
+}
+
+// TestAnUnknownKeyIsLookedFor: another replica signs with a key that was put in place by hand; it is known long before the next look at
+// the shelf. Ids that are made up cost a look every two seconds at most.
+func TestAnUnknownKeyIsLookedFor(t *testing.T) {
+	t.Parallel()
+	shelf := &counted{Shelf: directoryShelf(t)}
+	k, err := keys.NewKeeper(shelf, keys.Options{Alg: mint.ES256, Timing: timing(), Poll: time.Hour})
+	must(t, err)
+	must(t, k.Refresh(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	begun := time.Now()
+	go func() { done <- k.Run(ctx) }()
+	wait := func(what string, so func() bool) {
+		t.Helper()
+		for !so() {
+			if time.Since(begun) > time.Minute {
+				t.Fatalf("never: %s", what)
+			}
+			<-time.After(time.Millisecond)
+		}
+	}
+	wait("a first look", func() bool { return shelf.reads.Load() == 2 })
+	_, added, err := keys.Apply(t.Context(), shelf, mint.ES256, timing(), keys.Change{Now: true}, time.Now())
+	must(t, err)
+	wait("the key is known", func() bool {
+		k.Lookup("made-up", time.Now())
+		_, known := k.Lookup(added, time.Now())
+		return known
+	})
+	cancel()
+	must(t, <-done)
+	if most := 2 + int64(time.Since(begun)/(2*time.Second)) + 1; shelf.reads.Load() > most {
+		t.Errorf("%d looks at the shelf in %v, want %d at most", shelf.reads.Load(), time.Since(begun), most)
+	}
+}
+
+// counted counts how often a shelf is read.
+type counted struct {
+	keys.Shelf
+	reads atomic.Int64
+}
+
+func (c *counted) Read(ctx context.Context) (keys.State, error) {
+	defer c.reads.Add(1)
+	return c.Shelf.Read(ctx)
 }
 
 // pemOf is a private key that no ring should have.

@@ -21,13 +21,20 @@ func (k *Keeper) Signer(now time.Time) (*mint.Signer, error) {
 	return signer, nil
 }
 
-// Lookup finds a published key.
+// Lookup finds a published key. One that is not at hand is looked for on the shelf, for the next who asks.
 func (k *Keeper) Lookup(id string, now time.Time) (mint.PublicKey, bool) {
 	set := k.current.Load()
 	if set == nil {
 		return mint.PublicKey{}, false
 	}
-	return set.Lookup(id, now)
+	key, ok := set.Lookup(id, now)
+	if !ok {
+		select {
+		case k.unknown <- struct{}{}:
+		default:
+		}
+	}
+	return key, ok
 }
 
 // Check says why nothing can be signed now.

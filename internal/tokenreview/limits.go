@@ -92,8 +92,11 @@ func (l *limits) enter(ctx context.Context, pod string) (*lane, error) {
 		e.RetryAfter = pause
 		return nil, e
 	}
-	if l.reserved == nil || pod == "" || l.shared.free(now) {
+	if l.reserved == nil || pod == "" {
 		return &l.shared, l.wait(ctx, &l.shared)
+	}
+	if l.shared.free(now) && l.wait(ctx, &l.shared) == nil {
+		return &l.shared, nil
 	}
 	if l.pods.allows(pod, now) && l.wait(ctx, l.reserved) == nil {
 		return l.reserved, nil
