@@ -23,7 +23,7 @@ func TestUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before, why := installOlder(t, h)
+	before, commit, why := installOlder(t, h)
 	runs(t, h, before)
 	l := startLoad(t, h, "upgrade")
 	if err := h.Upgrade(t.Context(), house.Chart(), everything); err != nil {
@@ -31,8 +31,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	jobActs(t, h, "after-upgrade")
 	l.more(t, 40)
-	l.end(t)
 	runs(t, h, h.Image)
+	t.Run("and back", func(t *testing.T) { rollBack(t, h, l, before, commit) })
+	l.end(t)
 	t.Run("from an older chart", func(t *testing.T) {
 		if why != nil {
 			t.Skipf("SKIPPED: %v; the upgrade was from this chart with other values", why)
@@ -41,6 +42,32 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("the programs before the upgrade were %s, those of this tree", before)
 		}
 	})
+}
+
+// rollBack goes back to the release before the upgrade, as docs/upgrade.md says, while people submit and publishers report. That has
+// a limit: a database that the newer version has migrated does not go back.
+func rollBack(t *testing.T, h *house.House, l *load, before, commit string) {
+	t.Helper()
+	if commit != "" {
+		tree, err := program.Tree()
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, err := git(t.Context(), tree, "diff", "--name-only", commit, "--", "*/migrations/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed != "" {
+			t.Skipf("SKIPPED: this version has migrated what commit %s has stored, so there is no way back", commit)
+		}
+	}
+	if out, err := h.Cluster.Helm(t.Context(), "rollback", house.Release, "1", "--namespace="+house.Namespace, "--wait", "--timeout="+patience.String()); err != nil {
+		t.Fatalf("helm rollback: %v: %s", err, out)
+	}
+	jobActs(t, h, "after-rollback")
+	l.more(t, 40)
+	l.exchangesMore(t, 3)
+	runs(t, h, before)
 }
 
 // runs wants every pod of ours that runs to be of an image.
@@ -57,11 +84,11 @@ func runs(t *testing.T, h *house.House, image string) {
 	}
 }
 
-// installOlder installs an older state and returns its image. Where the project's history is there, one must do; where it is not, this
+// installOlder installs an older state and returns its image and commit. Where the project's history is there, one must do; where it is not, this
 // state is installed with other values, so that every program is rolled out all the same, and why tells the reason.
-func installOlder(t *testing.T, h *house.House) (image string, why error) {
+func installOlder(t *testing.T, h *house.House) (image, commit string, why error) {
 	t.Helper()
-	image, err := installOneOf(t, h)
+	image, commit, err := installOneOf(t, h)
 	if errors.Is(err, errNoHistory) {
 		why, image = err, h.Image
 		err = h.Install(t.Context(), house.Chart(), everything, "--set=webhook.podAnnotations.e2e=before,exchange.podAnnotations.e2e=before,"+
@@ -70,23 +97,23 @@ func installOlder(t *testing.T, h *house.House) (image string, why error) {
 	if err = errors.Join(err, h.Label(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	return image, why
+	return image, commit, why
 }
 
 // installOneOf installs the newest older state that can be installed.
-func installOneOf(t *testing.T, h *house.House) (image string, err error) {
+func installOneOf(t *testing.T, h *house.House) (image, commit string, err error) {
 	t.Helper()
 	tree, err := program.Tree()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	commits, err := olderStates(t.Context(), tree)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	commits, differ, err := telling(t.Context(), h, tree, t.TempDir(), everything, commits)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	var faults []error
 	unbuilt := 0
@@ -97,7 +124,7 @@ func installOneOf(t *testing.T, h *house.House) (image string, err error) {
 		}
 		if err == nil {
 			t.Logf("upgrading from commit %s; what its chart installs differs: %t", commit, i < differ)
-			return o.image.Ref(), nil
+			return o.image.Ref(), commit, nil
 		}
 		if errors.Is(err, program.ErrNoModules) {
 			unbuilt++
@@ -106,9 +133,9 @@ func installOneOf(t *testing.T, h *house.House) (image string, err error) {
 		faults = append(faults, fmt.Errorf("commit %s: %w", commit, err))
 	}
 	if unbuilt == len(commits) {
-		return "", fmt.Errorf("%w: %w", errNoHistory, faults[0])
+		return "", "", fmt.Errorf("%w: %w", errNoHistory, faults[0])
 	}
-	return "", errors.Join(faults...)
+	return "", "", errors.Join(faults...)
 }
 
 // install installs the older state. What a failed attempt has left is removed again.

@@ -103,33 +103,30 @@ func renew(t *testing.T, h *house.House, certificate string) {
 // mustCertificate is the certificate in a Secret.
 func mustCertificate(t *testing.T, h *house.House, secret string) *x509.Certificate {
 	t.Helper()
-	s, err := h.Admin.CoreV1().Secrets(house.Namespace).Get(t.Context(), secret, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := parse(s.Data[corev1.TLSCertKey])
+	c, err := certificate(t.Context(), h, secret)
 	if err != nil {
 		t.Fatalf("secret %s: %v", secret, err)
 	}
 	return c
 }
 
+func certificate(ctx context.Context, h *house.House, secret string) (*x509.Certificate, error) {
+	s, err := h.Admin.CoreV1().Secrets(house.Namespace).Get(ctx, secret, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return parse(s.Data[corev1.TLSCertKey])
+}
+
 // awaitNew waits for another certificate in a Secret.
 func awaitNew(t *testing.T, h *house.House, secret string, old *x509.Certificate) *x509.Certificate {
 	t.Helper()
 	var fresh *x509.Certificate
-	house.Eventually(t, "another certificate in secret "+secret, func(ctx context.Context) error {
-		s, err := h.Admin.CoreV1().Secrets(house.Namespace).Get(ctx, secret, metav1.GetOptions{})
-		if err != nil {
-			return err
+	house.Eventually(t, "another certificate in secret "+secret, func(ctx context.Context) (err error) {
+		if fresh, err = certificate(ctx, h, secret); err == nil && fresh.SerialNumber.Cmp(old.SerialNumber) == 0 {
+			err = errors.New("it is still the old one")
 		}
-		if fresh, err = parse(s.Data[corev1.TLSCertKey]); err != nil {
-			return err
-		}
-		if fresh.SerialNumber.Cmp(old.SerialNumber) == 0 {
-			return errors.New("it is still the old one")
-		}
-		return nil
+		return err
 	})
 	return fresh
 }
