@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,5 +105,25 @@ func TestATermEndsAHeldRequest(t *testing.T) {
 	must(t, r.process.Terminate())
 	if a := <-got; a.status != 503 || a.header.Get("Retry-After") == "" || time.Since(start) > 4*time.Second {
 		t.Errorf("got %d %v after %s", a.status, a.body, time.Since(start))
+	}
+}
+
+// TestTheReconcilerIsStopped: nobody judges pods, so a good token is answered after the hold with 503 and when to come again, time after time,
+// and with nothing else.
+func TestTheReconcilerIsStopped(t *testing.T) {
+	h := shared.house(t)
+	h.secret()
+	pod := h.pod("train")
+	token := h.subject(pod)
+	r := h.start("limits: {holdMilliseconds: 300}")
+	for range 3 {
+		a := post(t, r.client, r.base+"/apis/auth/token", "nemo-platform", token)
+		seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+		if a.status != 503 || a.body["error"] != "temporarily_unavailable" || err != nil || seconds < 1 || seconds > 60 {
+			t.Errorf("got %d %v, Retry-After %q", a.status, a.body, a.header.Get("Retry-After"))
+		}
+	}
+	if !strings.Contains(r.page("/metrics"), `lanyard_exchange_requests_total{outcome="row_absent"} 3`) {
+		t.Error("it is not counted as a row that is absent")
 	}
 }
