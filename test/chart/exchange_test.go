@@ -29,7 +29,7 @@ func exchangeProfiles(t *testing.T) []string {
 		}
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff([]string{"aks", "audit", "default", "deployment", "exchange", "exchange-postgres", "forward", "job-kinds", "no-cert-manager", "socket"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"aks", "audit", "default", "deployment", "exchange", "exchange-postgres", "forward", "job-kinds", "no-cert-manager", "openshift", "socket"}, names); diff != "" {
 		t.Fatalf("profiles with the exchange (-want +got):\n%s", diff)
 	}
 	return names

@@ -7,6 +7,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/part-of: lanyard
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") | quote }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* The labels that select the webhook's pods; they never change, since a Deployment's selector cannot. */}}
@@ -43,6 +46,14 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{/* lanyard.annotations: the annotations of a Service or a ServiceAccount, or nothing. */}}
+{{- define "lanyard.annotations" -}}
+{{- with . -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end }}
+
 {{/* lanyard.placement: where pods run, and before whom. Takes a program's values. */}}
 {{- define "lanyard.placement" -}}
 {{- with .priorityClassName }}
@@ -72,8 +83,10 @@ capabilities:
 
 {{- define "lanyard.podSecurity" -}}
 runAsNonRoot: true
+{{- if .Values.podSecurity.fixedUser }}
 runAsUser: 65532
 runAsGroup: 65532
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end }}

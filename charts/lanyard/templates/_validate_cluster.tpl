@@ -14,6 +14,15 @@ has the same patterns.
 {{- include "lanyard.fault" (dict "all" $all "at" "tests.namespace" "say" "is on admission.excludedNamespaces, where the webhook is never called: the test could only fail") -}}
 {{- end -}}
 {{- end -}}
+{{- range $key, $_ := $v.commonLabels -}}
+{{- if regexMatch "^(app\\.kubernetes\\.io|helm\\.sh|lanyard\\.dev)/" $key -}}
+{{- include "lanyard.fault" (dict "all" $all "at" "commonLabels" "say" (printf "%s is the chart's or Lanyard's own; selectors, policies and the uninstall go by it" $key)) -}}
+{{- end -}}
+{{- end -}}
+{{- include "lanyard.check.bool" (dict "all" $all "at" "podSecurity.fixedUser" "value" $v.podSecurity.fixedUser) -}}
+{{- if not (has $v.webhook.spreadOverNodes (list "ScheduleAnyway" "DoNotSchedule")) -}}
+{{- include "lanyard.fault" (dict "all" $all "at" "webhook.spreadOverNodes" "say" "must be ScheduleAnyway or DoNotSchedule") -}}
+{{- end -}}
 {{- range $key := list "apiServerCIDRs" "databaseCIDRs" -}}
 {{- $at := printf "networkPolicy.%s" $key -}}
 {{- if include "lanyard.check.list" (dict "all" $all "at" $at "value" (get $v.networkPolicy $key)) -}}
