@@ -285,7 +285,7 @@ func (panics) Review(context.Context, string, *tokenreview.Bucket) (tokenreview.
 // TestT27TooMuch is T27: what is too large or too much is refused, and the connection, or the next one, works on.
 func TestT27TooMuch(t *testing.T) {
 	t.Parallel()
-	g := start(t, nodebinding.Socket, func(s *setup) { s.limits.Connections = 3 })
+	g := start(t, nodebinding.Socket, func(s *setup) { s.limits.Connections, s.limits.PerUser = 3, 3 })
 	if err := g.call(t, bearer(strings.Repeat("x", 20<<10)), ""); err == nil {
 		t.Error("a header of 20 KiB passed")
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"github.com/lanyard-k8s/lanyard/internal/places"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -55,7 +56,7 @@ func newTransport(config *tls.Config, bucket bucketer) transport {
 
 // ServerHandshake is called once for each connection.
 func (t transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	c := &connection{bucket: t.bucket(), user: peerUser(raw)}
+	c := &connection{bucket: t.bucket(), user: userOf(raw)}
 	if t.inner == nil {
 		return raw, c, nil
 	}
@@ -67,6 +68,14 @@ func (t transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 		c.CommonAuthInfo = tlsInfo.CommonAuthInfo
 	}
 	return secured, c, nil
+}
+
+// userOf is the user ID of a Unix socket's other end, as the kernel tells it, or -1.
+func userOf(c net.Conn) int64 {
+	if uid, ok := places.User(c); ok {
+		return int64(uid)
+	}
+	return -1
 }
 
 // ClientHandshake is refused: these are a server's.

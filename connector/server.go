@@ -19,6 +19,7 @@ import (
 
 	healtheventv1 "github.com/lanyard-k8s/lanyard/api/healthevent/v1"
 	"github.com/lanyard-k8s/lanyard/api/healthevent/weight"
+	"github.com/lanyard-k8s/lanyard/internal/places"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -28,7 +29,8 @@ type Limits struct {
 	HeaderBytes  uint32
 	Streams      uint32
 	Connections  int64
-	// PerUser bounds the connections of one user of a Unix socket, so that nobody can lock the others out; 0 for none.
+	// PerUser bounds the connections of one user of a Unix socket, so that nobody can lock the others out. An address may have a
+	// quarter of Connections.
 	PerUser       int64
 	ConnectionAge time.Duration // 0 for never
 	Request       time.Duration
@@ -73,7 +75,7 @@ type Server struct {
 	grpc     *grpc.Server
 	door     *door
 	health   *health.Server
-	places   *places
+	places   *places.Places
 	draining atomic.Bool
 	serving  sync.WaitGroup
 	failed   chan error
@@ -92,13 +94,23 @@ func NewServer(o ServerOptions) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	s := &Server{o: o, health: health.NewServer(), failed: make(chan error, 1), places: newPlaces(l.Connections, l.PerUser, o.Metrics.connections)}
+	s := &Server{o: o, health: health.NewServer(), failed: make(chan error, 1)}
+	s.places = places.New(s.bounds(), places.Of, func(open int) { o.Metrics.connections.Set(float64(open)) }, o.Metrics.turnedAway.Inc)
 	s.door = newDoor(o.Metrics, o.Log, &seats{most: l.InFlight, first: int64(l.MessageBytes)}, o.Desk.beforehand)
 	s.grpc = newGRPC(o, s.door)
 	s.grpc.RegisterService(newOpener(l.Batch, o.Metrics, o.Log).describe(), o.Desk)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	s.announce(false)
 	return s, nil
+}
+
+// bounds are how many connections may be open. A server has a Unix socket or an address.
+func (s *Server) bounds() places.Bounds {
+	b := places.Share(int(s.o.Limits.Connections))
+	if s.o.Limits.PerUser > 0 {
+		b.PerKey = int(s.o.Limits.PerUser)
+	}
+	return b
 }
 
 func newGRPC(o ServerOptions, d *door) *grpc.Server {
@@ -142,9 +154,9 @@ func (s *Server) Check() error {
 
 // serve takes a listener into service.
 func (s *Server) serve(l net.Listener) {
-	counted := &capped{Listener: l, places: s.places, refused: s.o.Metrics.turnedAway.Inc}
+	bound := s.places.Bound(l)
 	s.serving.Go(func() {
-		if err := s.grpc.Serve(counted); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, grpc.ErrServerStopped) {
+		if err := s.grpc.Serve(bound); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, grpc.ErrServerStopped) {
 			select {
 			case s.failed <- fmt.Errorf("serve health events: %w", err):
 			default:

@@ -60,43 +60,6 @@ func TestT27OneUserKeepsNobodyOut(t *testing.T) {
 	eventually(t, "it may connect again", func() bool { return g.counts(t, "lanyard_connector_connections")[""] == 3 })
 }
 
-func TestPlaces(t *testing.T) {
-	t.Parallel()
-	m := &remembered{}
-	p := newPlaces(4, 2, m)
-	a1, a2 := p.take(1), p.take(1)
-	if a1 == nil || a2 == nil || p.take(1) != nil {
-		t.Fatal("a user may have two")
-	}
-	b := p.take(2)
-	unknown := p.take(-1)
-	if b == nil || unknown == nil || p.take(3) != nil || p.take(-1) != nil {
-		t.Fatal("there are four in all")
-	}
-	a1()
-	a1() // once is enough
-	if p.open != 3 || m.value != 3 || p.byUser[1] != 1 {
-		t.Errorf("open %d, shown %v, of user 1 %d", p.open, m.value, p.byUser[1])
-	}
-	for _, leave := range []func(){a2, b, unknown} {
-		leave()
-	}
-	if p.open != 0 || len(p.byUser) != 0 {
-		t.Errorf("open %d, users %v", p.open, p.byUser)
-	}
-	free := newPlaces(3, 0, m)
-	for range 3 {
-		if free.take(1) == nil {
-			t.Error("without a bound one user may have all")
-		}
-	}
-}
-
-// remembered is a gauge.
-type remembered struct{ value float64 }
-
-func (r *remembered) Set(v float64) { r.value = v }
-
 // asPeer is the context of a call by a connection of a user, and what ends it.
 func asPeer(t *testing.T, user int64) (context.Context, func()) {
 	t.Helper()

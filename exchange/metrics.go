@@ -1,12 +1,14 @@
 package exchange
 
 import (
+	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lanyard-k8s/lanyard/exchange/grant"
 	"github.com/lanyard-k8s/lanyard/exchange/keys"
+	"github.com/lanyard-k8s/lanyard/internal/places"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -43,6 +45,7 @@ type Metrics struct {
 	answers   *prometheus.CounterVec
 	reviews   *prometheus.CounterVec
 	reviewFor prometheus.Histogram
+	turned    prometheus.Counter
 }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
@@ -71,6 +74,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "lanyard_exchange_tls_cert_not_after_seconds", Help: "End of the serving certificate's life, in Unix seconds; 0 without one.",
 		}),
 		answers: counters("lanyard_exchange_token_answers_total", "Service account tokens by where the answer came from and what it was.", "source", "outcome"),
+		turned:  counter("lanyard_exchange_connections_refused_total", "Connections that were closed at once because there were too many, in all or from one address."),
 		reviews: counters("lanyard_exchange_reviews_total", "TokenReviews sent to the API server, by why and what came of them.", "cause", "outcome"),
 		reviewFor: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "lanyard_exchange_review_duration_seconds", Help: "How long TokenReviews took.",
@@ -78,7 +82,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}),
 	}
 	for _, c := range []prometheus.Collector{
-		m.requests, m.duration, m.held, m.callouts, m.admin, m.dropped, m.panics, m.rotations, m.notAfter, m.answers, m.reviews, m.reviewFor,
+		m.requests, m.duration, m.held, m.callouts, m.admin, m.dropped, m.panics, m.rotations, m.notAfter, m.answers, m.reviews, m.reviewFor, m.turned,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -86,6 +90,11 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	}
 	m.touch()
 	return m, nil
+}
+
+// Bound is a listener that closes the connections for which there is no place, and counts them.
+func (m *Metrics) Bound(l net.Listener, b places.Bounds) net.Listener {
+	return places.New(b, places.Of, nil, m.turned.Inc).Bound(l)
 }
 
 // Outcomes lists what the label "outcome" of lanyard_exchange_requests_total can be.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/lanyard-k8s/lanyard/internal/places"
 	"github.com/lanyard-k8s/lanyard/mutate"
 	"github.com/lanyard-k8s/lanyard/webhook/settings"
 )
@@ -85,6 +87,16 @@ func knownResources(s *settings.Settings) map[string]string {
 		out[plural] = plural
 	}
 	return out
+}
+
+// perCall is how many connections there may be for each call that is answered at a time: API servers keep those that they do not use for
+// a while. One address may have a quarter, which is as many as there are calls.
+const perCall = 4
+
+// Bound is a listener for reviews that closes the connections that are too many: each takes memory, and none needs a credential.
+func (d *Desk) Bound(l net.Listener) net.Listener {
+	b := places.Share(int(perCall * d.gate.calls.most))
+	return places.New(b, places.Of, func(open int) { d.metrics.open.Set(float64(open)) }, d.metrics.turnedAway.Inc).Bound(l)
 }
 
 // Drain makes every further answer close its connection, so that clients come back over a new one, which leads elsewhere

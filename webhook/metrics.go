@@ -38,6 +38,8 @@ type Metrics struct {
 	inFlight   prometheus.Gauge
 	decode     *prometheus.CounterVec
 	notAfter   prometheus.Gauge
+	open       prometheus.Gauge
+	turnedAway prometheus.Counter
 }
 
 // space and desk start every name: lanyard_admission_.
@@ -66,8 +68,12 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Help: "Requests that could not be read, by how far reading got."}, []string{"stage"}),
 		notAfter: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: space, Subsystem: desk, Name: "tls_cert_not_after_seconds",
 			Help: "When the serving certificate ends, in seconds since the epoch."}),
+		open: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: space, Subsystem: desk, Name: "connections",
+			Help: "Connections that are open."}),
+		turnedAway: prometheus.NewCounter(prometheus.CounterOpts{Namespace: space, Subsystem: desk, Name: "connections_refused_total",
+			Help: "Connections that were closed at once because there were too many, in all or from one address."}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.violations, m.injections, m.bytes, m.inFlight, m.decode, m.notAfter} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.violations, m.injections, m.bytes, m.inFlight, m.decode, m.notAfter, m.open, m.turnedAway} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -41,9 +40,9 @@ func serve(ctx context.Context, f *flags, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	scrapes, err := net.Listen("tcp", f.metricsListen)
+	scrapes, err := obs.Listen(f.metricsListen, reg)
 	if err != nil {
-		return fmt.Errorf("listen for metrics: %w", err)
+		return err
 	}
 	metricsTask := lifecycle.Task{Name: "metrics", Run: obs.Serve(scrapes, p.pages(), log)}
 	return lifecycle.Run(ctx, log, append([]lifecycle.Task{metricsTask}, p.tasks...)...)

@@ -78,6 +78,7 @@ func (p *parts) serveOnceStarted(run func(context.Context) error) {
 }
 
 func (p *parts) serveTCP(o connector.ServerOptions) error {
+	o.Limits.PerUser = 0 // callers have addresses here, and no user
 	if p.flags.plaintext {
 		p.log.Info("TLS is off (--insecure-plaintext-for-development): whoever is on the way reads every token", "warning", true)
 	} else {

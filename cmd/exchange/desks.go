@@ -9,6 +9,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/exchange"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+	"github.com/lanyard-k8s/lanyard/internal/places"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -47,7 +48,7 @@ func (p *parts) openDesk(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	serve, err := exchange.Serve(l, exchange.NewServer(p.desk, certificates, p.cfg.Limits.Hold, p.log), p.cfg.Drain, p.desk.Drain, p.log)
+	serve, err := exchange.Serve(p.metrics.Bound(l, places.Share(placesInAll)), exchange.NewServer(p.desk, certificates, p.cfg.Limits.Hold, p.log), p.cfg.Drain, p.desk.Drain, p.log)
 	if err != nil {
 		_ = l.Close()
 		return err
@@ -91,7 +92,7 @@ func (p *parts) openAdmin(context.Context) error {
 			return err
 		}
 	}
-	serve, err := exchange.Serve(l, exchange.NewServer(admin, certificates, 0, p.log), p.cfg.Drain, nil, p.log)
+	serve, err := exchange.Serve(p.metrics.Bound(l, places.Share(placesForAdmins)), exchange.NewServer(admin, certificates, 0, p.log), p.cfg.Drain, nil, p.log)
 	if err != nil {
 		_ = l.Close()
 		return err

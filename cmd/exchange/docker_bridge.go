@@ -234,7 +234,7 @@ func (b *bridge) follow(ctx context.Context) error {
 }
 
 func (b *bridge) serve(ctx context.Context, l net.Listener, at netip.Addr) error {
-	run, err := exchange.Serve(newPlaces(l, placesInAll, placesPerContainer), exchange.NewServer(b.desk, b.p.localTLS(), b.p.cfg.Limits.Hold, b.p.log), b.p.cfg.Drain, nil, b.p.log)
+	run, err := exchange.Serve(b.p.metrics.Bound(l, perContainer()), exchange.NewServer(b.desk, b.p.localTLS(), b.p.cfg.Limits.Hold, b.p.log), b.p.cfg.Drain, nil, b.p.log)
 	if err != nil {
 		_ = l.Close()
 		return err

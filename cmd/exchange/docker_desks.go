@@ -57,11 +57,11 @@ func (p *parts) newDesk(base string) (*exchange.Desk, error) {
 }
 
 func (p *parts) serving(l net.Listener, desk *exchange.Desk) (func(context.Context) error, error) {
-	each := placesPerContainer
+	each := perContainer()
 	if exchange.Loopback(l.Addr()) {
-		each = 0
+		each = shared()
 	}
-	serve, err := exchange.Serve(newPlaces(l, placesInAll, each), exchange.NewServer(desk, p.localTLS(), p.cfg.Limits.Hold, p.log), p.cfg.Drain, desk.Drain, p.log)
+	serve, err := exchange.Serve(p.metrics.Bound(l, each), exchange.NewServer(desk, p.localTLS(), p.cfg.Limits.Hold, p.log), p.cfg.Drain, desk.Drain, p.log)
 	if err != nil {
 		_ = l.Close()
 		return nil, err

@@ -7,6 +7,11 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lanyard-k8s/lanyard/exchange"
+	"github.com/lanyard-k8s/lanyard/internal/places"
 )
 
 // TestOneContainerTakesNotAllConnections: it is closed out over its bound, the others are answered, and places come back.
@@ -16,7 +21,11 @@ func TestOneContainerTakesNotAllConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &httptest.Server{Listener: newPlaces(l, 5, 3), Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}}
+	metrics, err := exchange.NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &httptest.Server{Listener: metrics.Bound(l, places.Bounds{Total: 5, PerKey: 3}), Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}}
 	srv.Start()
 	defer srv.Close()
 	// answered asks over a new connection, which is left open.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,9 +52,9 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 			return err
 		}
 	}
-	scrapes, err := net.Listen("tcp", f.metricsListen)
+	scrapes, err := obs.Listen(f.metricsListen, reg)
 	if err != nil {
-		return fmt.Errorf("listen for metrics: %w", err)
+		return err
 	}
 	metricsTask := lifecycle.Task{Name: "metrics", Run: obs.Serve(scrapes, p.pages(), log)}
 	return lifecycle.Run(ctx, log, append([]lifecycle.Task{metricsTask}, p.tasks...)...)

@@ -51,11 +51,11 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		return fmt.Errorf("listen for reviews: %w", err)
 	}
 	ready := webhook.NewReadiness(desk, reloader, reviews.Addr().String())
-	scrapes, err := net.Listen("tcp", f.metricsListen)
+	scrapes, err := obs.Listen(f.metricsListen, reg)
 	if err != nil {
-		return fmt.Errorf("listen for metrics: %w", err)
+		return err
 	}
-	server := &webhook.Server{Desk: desk, Certs: reloader, Listener: reviews, DrainDelay: f.drainDelay, Log: log}
+	server := &webhook.Server{Desk: desk, Certs: reloader, Listener: desk.Bound(reviews), DrainDelay: f.drainDelay, Log: log}
 	return lifecycle.Run(ctx, log,
 		lifecycle.Task{Name: "certificates", Run: reloader.Run},
 		lifecycle.Task{Name: "metrics", Run: obs.Serve(scrapes, obs.Handler(reg, ready.Check), log)},

@@ -92,7 +92,7 @@ type Limits struct {
 	HeaderBytes  int64
 	// Streams (maxStreams, 128) bounds the calls under way on one connection.
 	Streams int64
-	// Connections (maxConnections, 256; 100000 for a deployment) bounds the connections.
+	// Connections (maxConnections, 256; 10000 for a deployment) bounds the connections, of which one address may have a quarter.
 	Connections int64
 	// Events (maxEvents, 2048) and Parts (maxParts, 16384) bound what a call may hold: its events, and the error codes, entities and
 	// members of metadata of all of them. Bytes alone are no bound of memory: an empty event is two bytes on the wire and hundreds in

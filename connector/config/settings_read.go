@@ -165,7 +165,7 @@ func (r reader) limits(sec *config.Section) Limits {
 		Events:        sec.Int("maxEvents", weight.DefaultEvents, 1, 1<<16),
 		Parts:         sec.Int("maxParts", weight.DefaultParts, 1, 1<<20),
 		Streams:       sec.Int("maxStreams", 128, 1, 1<<16),
-		Connections:   sec.Int("maxConnections", byRole[int64](r, 256, 100_000), 1, 1<<20),
+		Connections:   sec.Int("maxConnections", byRole[int64](r, 256, 10_000), 1, 1<<20),
 		ConnectionAge: seconds(sec, "maxConnectionAgeSeconds", byRole[int64](r, 0, 600), 0, day),
 		Request:       milliseconds(sec, "requestMilliseconds", 4000, 500, 4500),
 	}

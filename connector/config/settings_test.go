@@ -37,7 +37,7 @@ func defaults() config.Settings {
 func deploymentDefaults() config.Settings {
 	s := defaults()
 	s.Review.Entries, s.Review.QPS, s.Review.Burst, s.Review.Concurrent = 131072, 1000, 2000, 128
-	s.Limits.Connections, s.Limits.ConnectionAge, s.Limits.InFlight = 100_000, 10*time.Minute, 256<<20
+	s.Limits.Connections, s.Limits.ConnectionAge, s.Limits.InFlight = 10_000, 10*time.Minute, 256<<20
 	s.Sinks.Log.Enabled, s.Sinks.Store.Enabled, s.Spool.Enabled = false, true, false
 	return s
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lanyard-k8s/lanyard/internal/places"
 )
 
 // NewRegistry is a program's own registry, with the Go runtime's and the process's collectors. The default registry is not
@@ -55,6 +57,32 @@ func NewServer(h http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
+}
+
+// scrapers is how many connections the metrics listener has open: whoever may scrape it could open as many as there are file descriptors
+// otherwise, and the servers beside it would have none. One address may have a quarter.
+const scrapers = 128
+
+// Refused registers the counter of the connections to the metrics listener that are turned away, which every program has.
+func Refused(reg prometheus.Registerer) (prometheus.Counter, error) {
+	c := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "lanyard_metrics_connections_refused_total",
+		Help: "Connections to the metrics listener that were closed at once because there were too many, in all or from one address.",
+	})
+	return c, reg.Register(c)
+}
+
+// Listen listens for scrapes and probes, and counts in the registry what it turns away.
+func Listen(addr string, reg prometheus.Registerer) (net.Listener, error) {
+	refused, err := Refused(reg)
+	if err != nil {
+		return nil, fmt.Errorf("listen for metrics: %w", err)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for metrics: %w", err)
+	}
+	return places.New(places.Share(scrapers), places.Of, nil, refused.Inc).Bound(l), nil
 }
 
 // Serve is a task that serves h on l until its context ends.

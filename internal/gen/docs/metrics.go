@@ -11,6 +11,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/dockerjob"
 	"github.com/lanyard-k8s/lanyard/dockerjob/socket"
+	"github.com/lanyard-k8s/lanyard/internal/obs"
 	"github.com/lanyard-k8s/lanyard/webhook"
 )
 
@@ -23,6 +24,7 @@ func metricsPage(string) ([]byte, error) {
 		title    string
 		register func(prometheus.Registerer) error
 	}{
+		{"Every program", func(r prometheus.Registerer) error { _, err := obs.Refused(r); return err }},
 		{"Webhook", func(r prometheus.Registerer) error { _, err := webhook.NewMetrics(r); return err }},
 		{"Connector", connectorMetrics},
 		{"Exchange", exchangeMetrics},
