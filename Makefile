@@ -21,7 +21,8 @@ RACE     ?= $(if $(CC_FOUND),-race,)
 # which mostly wait and so run beside everything else; and all the others.
 HEAVY = $(shell $(GO) list ./test/... $$(grep -rlE --include=*_test.go 'lanyard/test/(cluster|docker)"' . | xargs -n 1 dirname | sort -u) | \
   sort -u | grep -v -e /test/arch -e /test/podtest -e /test/e2e)
-E2E   = $(shell $(GO) list ./test/... | grep /test/e2e)
+# Backwards, so that publishers begins at once: it takes the longest, waiting for a kubelet to replace a token.
+E2E   = $(shell $(GO) list ./test/... | grep /test/e2e | sort -r)
 # Without the race detector: CEL over a pod of 40,000 variables takes it minutes, and nothing in there runs at the same time.
 PLAIN = $(shell $(GO) list ./policy)
 UNITS = $(filter-out $(HEAVY) $(E2E) $(PLAIN),$(shell $(GO) list ./...))
