@@ -15,6 +15,7 @@ func main() {
 }
 
 func realMain() int {
+	heedMemory()
 	ctx, stop := lifecycle.Signals(context.Background())
 	defer stop()
 	return cli.Execute(ctx, newRoot(), os.Args[1:], os.Stdout, os.Stderr)

@@ -1,0 +1,14 @@
+package main
+
+import "testing"
+
+func TestSoftLimit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"268435456": 241591911, "10": 9, "": 0, "off": 0, "230MiB": 0, "-1": 0, "0": 0, "9223372036854775808": 0,
+	} {
+		if got, given := softLimit(text); got != want || given != (want > 0) {
+			t.Errorf("%q: %d, %t; want %d", text, got, given, want)
+		}
+	}
+}
