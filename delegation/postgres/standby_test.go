@@ -95,7 +95,7 @@ func TestAStandbyIsNotRead(t *testing.T) {
 		if err == nil || time.Now().After(deadline) {
 			t.Fatalf("when the first is back: state %q, error %v; want it revoked", got.Row.State, err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 	}
 }
 
