@@ -12,12 +12,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lanyard-k8s/lanyard/api/jobs"
 	"github.com/lanyard-k8s/lanyard/dockerjob"
 	"github.com/lanyard-k8s/lanyard/dockerjob/socket"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 const spec = `{"workspace":"w","job":"j","task":"t","image":"i","env":[{"name":"A","value":"m4rk3d"}],"cpu":"500m","memory":"64Mi"}`
@@ -229,7 +231,7 @@ func TestTooManyConnections(t *testing.T) {
 		must(t, err)
 		open = append(open, c)
 	}
-	within(t, "the bound is reached", func() bool {
+	timing.Within(t, time.Minute, "the bound is reached", func() bool {
 		status, _, f := d.ask(http.MethodGet, "/v1/jobs", "")
 		return status == http.StatusTooManyRequests && f.Code == jobs.TooMany
 	})
@@ -238,7 +240,7 @@ func TestTooManyConnections(t *testing.T) {
 		must(t, err)
 		open = append(open, c)
 	}
-	within(t, "connections are closed unread", func() bool {
+	timing.Within(t, time.Minute, "connections are closed unread", func() bool {
 		all, err := d.reg.Gather()
 		must(t, err)
 		for _, m := range all {
@@ -252,7 +254,7 @@ func TestTooManyConnections(t *testing.T) {
 		must(t, c.Close())
 	}
 	c := d.client()
-	within(t, "there is room again", func() bool {
+	timing.Within(t, time.Minute, "there is room again", func() bool {
 		resp, err := c.Get("http://x/v1/jobs")
 		if err != nil {
 			return false // far over the bound until the last of them is gone
@@ -285,7 +287,7 @@ func TestStartsTakeTurns(t *testing.T) {
 			}
 		})
 	}
-	within(t, "eight are being started", func() bool { return now.Load() == 8 })
+	timing.Within(t, time.Minute, "eight are being started", func() bool { return now.Load() == 8 })
 	for range all {
 		gate <- struct{}{}
 	}
@@ -309,7 +311,7 @@ func TestWhatIsTooMuchWaitsForNoTurn(t *testing.T) {
 	for range 8 {
 		wait.Go(func() { _, _, _ = d.ask(http.MethodPost, "/v1/jobs", spec) })
 	}
-	within(t, "all places are taken", func() bool { return now.Load() == 8 })
+	timing.Within(t, time.Minute, "all places are taken", func() bool { return now.Load() == 8 })
 	for field, body := range map[string]string{
 		"env":     `"env":[{}` + strings.Repeat(",{}", 1<<16) + `]`,
 		"command": `"command":[""` + strings.Repeat(`,""`, 1<<16) + `]`,

@@ -185,15 +185,3 @@ func (d *desk) count(operation, outcome string) float64 {
 	d.t.Fatalf("no series %s %s", operation, outcome)
 	return 0
 }
-
-// within polls until something is so.
-func within(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for start := time.Now(); !ok(); <-tick.C {
-		if time.Since(start) > time.Minute {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lanyard-k8s/lanyard/api/jobs"
 	"github.com/lanyard-k8s/lanyard/dockerjob"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // stream asks for a job's output and reads what comes, until the last frame or a cut.
@@ -116,7 +118,7 @@ func TestWhoLeavesLeavesTheJobAlone(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
-			within(t, "the leaving is noticed", func() bool { return d.count("logs", "client_gone") == 1 })
+			timing.Within(t, time.Minute, "the leaving is noticed", func() bool { return d.count("logs", "client_gone") == 1 })
 			if got := f.stops(); got != want {
 				t.Errorf("stopped %q, want %q", got, want)
 			}

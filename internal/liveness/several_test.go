@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 func in(namespace string, s *script) source {
@@ -58,12 +60,12 @@ func TestAForbiddenNamespaceSpoilsNoOther(t *testing.T) {
 		}
 	}
 	w := <-gpu.watches
-	eventually(t, "a pod in the other namespace is alive", func() bool { return state("a") == Alive })
+	timing.Within(t, time.Minute, "a pod in the other namespace is alive", func() bool { return state("a") == Alive })
 	shows("one is forbidden", false, "pods in tools")
 	b := onlyMetadata(pod("b"))
 	b.ResourceVersion = "2"
 	w.Delete(b)
-	eventually(t, "a pod in the other namespace is dead", func() bool { return state("b") == Dead })
+	timing.Within(t, time.Minute, "a pod in the other namespace is dead", func() bool { return state("b") == Dead })
 	if got := state("c"); got != Unknown {
 		t.Errorf("a pod in the forbidden namespace is %s", got)
 	}
@@ -73,7 +75,7 @@ func TestAForbiddenNamespaceSpoilsNoOther(t *testing.T) {
 	}
 
 	tools.set(nil, pod("c"))
-	eventually(t, "a right that is given later counts", func() bool { return state("c") == Alive })
+	timing.Within(t, time.Minute, "a right that is given later counts", func() bool { return state("c") == Alive })
 	shows("both are allowed", true)
 	if state("a") != Alive {
 		t.Error("what one namespace's list lacks has died in another")
@@ -133,7 +135,7 @@ func TestNodePodsAreWatchedByNamespace(t *testing.T) {
 			p, err := NewNodePods(client, "node-a", tc.namespaces, Options{})
 			must(t, err)
 			run(t, p)
-			eventually(t, "every watch is synced", func() bool { return p.Trusted(time.Now()) })
+			timing.Within(t, time.Minute, "every watch is synced", func() bool { return p.Trusted(time.Now()) })
 			if got := p.State("a", time.Now()); got != Unknown {
 				t.Errorf("a pod that nobody saw is %s", got)
 			}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // script is a source that a test holds the other end of.
@@ -65,21 +67,6 @@ func run(t *testing.T, p *Pods) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// eventually polls, since the reflector's goroutine tells nobody when it has read an event.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func TestWatchIsListenedTo(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
@@ -89,7 +76,7 @@ func TestWatchIsListenedTo(t *testing.T) {
 	run(t, p)
 	w := <-s.watches
 	state := func(uid string) State { return p.State(uid, clock.Now()) }
-	eventually(t, "the listed pod is alive", func() bool { return state("a") == Alive })
+	timing.Within(t, time.Minute, "the listed pod is alive", func() bool { return state("a") == Alive })
 
 	if !p.Trusted(clock.Now()) {
 		t.Error("listed, and not trusted")
@@ -97,25 +84,25 @@ func TestWatchIsListenedTo(t *testing.T) {
 
 	clock.Step(64 * time.Second)
 	w.Action(watch.Bookmark, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}})
-	eventually(t, "the bookmark was heard", func() bool { return p.Age(clock.Now()) == 0 })
+	timing.Within(t, time.Minute, "the bookmark was heard", func() bool { return p.Age(clock.Now()) == 0 })
 	clock.Step(64 * time.Second)
 	if got := state("a"); got != Alive {
 		t.Errorf("state within a minute of a bookmark = %s", got)
 	}
 	clock.Step(time.Second)
 	w = <-s.watches
-	eventually(t, "a watch whose bookmark is late was opened again", func() bool { return p.Age(clock.Now()) == 0 })
+	timing.Within(t, time.Minute, "a watch whose bookmark is late was opened again", func() bool { return p.Age(clock.Now()) == 0 })
 	b := onlyMetadata(pod("b"))
 	b.ResourceVersion = "3"
 	w.Add(b)
-	eventually(t, "the new watch is read", func() bool { return state("a") == Alive && state("b") == Alive })
+	timing.Within(t, time.Minute, "the new watch is read", func() bool { return state("a") == Alive && state("b") == Alive })
 
 	s.mu.Lock()
 	s.err = errors.New("the API server is down")
 	opened := len(s.options)
 	s.mu.Unlock()
 	clock.Step(65 * time.Second)
-	eventually(t, "the silent watch was tried again", func() bool {
+	timing.Within(t, time.Minute, "the silent watch was tried again", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.options) > opened
@@ -134,8 +121,8 @@ func TestWatchIsListenedTo(t *testing.T) {
 	w = <-s.watches
 	b.ResourceVersion = "4"
 	w.Delete(b)
-	eventually(t, "the next watch tells what the first would have", func() bool { return state("b") == Dead })
-	eventually(t, "trust came back", func() bool { return p.Trusted(clock.Now()) })
+	timing.Within(t, time.Minute, "the next watch tells what the first would have", func() bool { return state("b") == Dead })
+	timing.Within(t, time.Minute, "trust came back", func() bool { return p.Trusted(clock.Now()) })
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

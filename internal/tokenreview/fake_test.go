@@ -174,18 +174,3 @@ func (g rig) wants(t *testing.T, token string, want Reason) {
 		t.Errorf("reason = %q (%v), want %q", got, err, want)
 	}
 }
-
-// eventually polls for what happens in the background.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		}
-	}
-}

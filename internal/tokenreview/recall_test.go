@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/lanyard-k8s/lanyard/internal/liveness"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // everyFive makes verdicts due after five minutes exactly.
@@ -34,7 +35,7 @@ func TestAVerdictIsReviewedAgainInTheBackground(t *testing.T) {
 		g.wants(t, token, "") // none waits
 	}
 	close(proceed)
-	eventually(t, "the review came back", func() bool {
+	timing.Within(t, time.Minute, "the review came back", func() bool {
 		e, ok := g.known.get(g.keys.of(token))
 		return ok && e.confirmed.After(epoch())
 	})
@@ -105,7 +106,7 @@ func TestAServiceAccountThatWasReCreated(t *testing.T) {
 	}
 	g.clock.Step(5 * time.Minute)
 	g.wants(t, token, "")
-	eventually(t, "the verdict was dropped", func() bool { return g.Size() == 0 })
+	timing.Within(t, time.Minute, "the verdict was dropped", func() bool { return g.Size() == 0 })
 	g.wants(t, token, TokenInvalid)
 	g.backend.called(t, 2)
 }

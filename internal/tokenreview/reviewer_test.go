@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/lanyard-k8s/lanyard/internal/liveness"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 func TestAKnownTokenIsNotReviewedAgain(t *testing.T) {
@@ -193,7 +194,7 @@ func TestManyFirstUsesShareOneReview(t *testing.T) {
 		_, err := g.Review(impatient, token, bucket)
 		left <- err
 	}()
-	eventually(t, "the first caller's review began", func() bool { return g.backend.calls.Load() == 1 })
+	timing.Within(t, time.Minute, "the first caller's review began", func() bool { return g.backend.calls.Load() == 1 })
 	leave()
 	if err := <-left; !errors.Is(err, ErrTimeout) || !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller who left has %v, want %s", err, ValidatorTimeout)
@@ -306,7 +307,7 @@ func TestMemoryOfVerdictsIsBounded(t *testing.T) {
 	for i := range 5000 {
 		g.wants(t, tokenFor(minted{podUID: fmt.Sprint("pod-", i)}), "")
 	}
-	eventually(t, "the cache is back within its bounds", func() bool {
+	timing.Within(t, time.Minute, "the cache is back within its bounds", func() bool {
 		verdicts, pods := g.known.size()
 		return verdicts <= 100 && pods <= 100
 	})

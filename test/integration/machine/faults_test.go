@@ -19,6 +19,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 	"github.com/lanyard-k8s/lanyard/test/docker"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // gate is an address on the bridge at which nobody listens until the test opens it.
@@ -34,7 +35,7 @@ func (h *house) gate() *gate {
 func (g *gate) open() {
 	g.h.t.Helper()
 	var l net.Listener
-	within(g.h.t, time.Minute, "the gate opens", func() (ok bool) {
+	timing.Within(g.h.t, time.Minute, "the gate opens", func() (ok bool) {
 		var err error
 		l, err = g.h.engine.Listen(g.h.t.Context(), g.address)
 		return err == nil
@@ -84,13 +85,13 @@ func TestTheExchangeIsKilledUnderARunningJob(t *testing.T) {
 	g := h.gate()
 	r := h.begin(alice, "run", "--image", plainImage, "--job", "long", "--", "exchange", "docker", "out", "first", "err", "aside",
 		"until", g.address, "exchange", "docker", "out", "last", "exit", "5")
-	within(t, time.Minute, "the job runs", func() bool { return strings.Contains(r.out.String(), "first") })
+	timing.Within(t, time.Minute, "the job runs", func() bool { return strings.Contains(r.out.String(), "first") })
 	ca, err := os.ReadFile(h.dir + "/run/ca.crt")
 	must(t, err)
 	h.kill()
-	within(t, time.Minute, "the user is told", func() bool { return strings.Contains(r.errs.String(), "the job goes on") })
+	timing.Within(t, time.Minute, "the user is told", func() bool { return strings.Contains(r.errs.String(), "the job goes on") })
 	h.start()
-	within(t, time.Minute, "the exchange is back", func() bool {
+	timing.Within(t, time.Minute, "the exchange is back", func() bool {
 		found := h.tryList(alice)
 		return strings.Contains(found, "long") && strings.Contains(found, "running")
 	})
@@ -125,7 +126,7 @@ func TestCtrlCStopsTheJob(t *testing.T) {
 	h := shared.house(t, "")
 	start := func(job string, more ...string) *running {
 		r := h.begin(alice, append(append([]string{"run", "--image", "lanyard.test/probe:1", "--job", job}, more...), "--", "say", "on", "wait")...)
-		within(t, time.Minute, job+" runs", func() bool { return strings.Contains(r.out.String(), "on") })
+		timing.Within(t, time.Minute, job+" runs", func() bool { return strings.Contains(r.out.String(), "on") })
 		return r
 	}
 	polite := start("polite")
@@ -146,20 +147,20 @@ func TestCtrlCStopsTheJob(t *testing.T) {
 		}
 		return b.String()
 	}
-	within(t, time.Minute, "the tied job is stopped", func() bool { return strings.Contains(states(), "tied ended") })
+	timing.Within(t, time.Minute, "the tied job is stopped", func() bool { return strings.Contains(states(), "tied ended") })
 	if got := states(); !strings.Contains(got, "killed running") || !strings.Contains(got, "polite ended") {
 		t.Errorf("jobs: %s", got)
 	}
 	// The plain program does not heed SIGTERM as the first process of a container: it is killed after ten seconds.
 	g := h.gate()
 	twice := h.begin(alice, "run", "--image", plainImage, "--job", "twice", "--", "out", "on", "until", g.address)
-	within(t, time.Minute, "twice runs", func() bool { return strings.Contains(twice.out.String(), "on") })
+	timing.Within(t, time.Minute, "twice runs", func() bool { return strings.Contains(twice.out.String(), "on") })
 	must(t, twice.cmd.Process.Signal(syscall.SIGTERM))
 	must(t, twice.cmd.Process.Signal(syscall.SIGINT))
 	if code := exitCode(t, <-twice.ended); code != 130 {
 		t.Errorf("after the second: %d %s", code, twice.errs.String())
 	}
-	within(t, time.Minute, "it is stopped all the same", func() bool { return strings.Contains(states(), "twice ended") })
+	timing.Within(t, time.Minute, "it is stopped all the same", func() bool { return strings.Contains(states(), "twice ended") })
 }
 
 // TestTheEngineIsAway at the start and under a running job: the exchange serves its keys all the same, users are told to come again,
@@ -184,7 +185,7 @@ func TestTheEngineIsAway(t *testing.T) {
 	h := shared.prepare(t, e, "")
 	must(t, e.Interrupt())
 	h.start()
-	within(t, time.Minute, "the exchange is up without an Engine", func() bool { return strings.Contains(h.page("/readyz"), "ready") })
+	timing.Within(t, time.Minute, "the exchange is up without an Engine", func() bool { return strings.Contains(h.page("/readyz"), "ready") })
 	if resp, err := h.client().Get("https://127.0.0.1:" + h.port + wire.PathJWKS); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("the keys: %v", err)
 	} else {
@@ -203,9 +204,9 @@ func TestTheEngineIsAway(t *testing.T) {
 	h.ready()
 	proof := h.proof(alice, "wait")
 	r := h.begin(alice, "run", "--image", "lanyard.test/probe:1", "--job", "shown", "--", "say", "on", "wait")
-	within(t, time.Minute, "the job is shown", func() bool { return strings.Contains(r.out.String(), "on") })
+	timing.Within(t, time.Minute, "the job is shown", func() bool { return strings.Contains(r.out.String(), "on") })
 	must(t, e.Kill())
-	within(t, time.Minute, "the exchange notices", func() bool {
+	timing.Within(t, time.Minute, "the exchange notices", func() bool {
 		code, out := h.as(alice, "run", "--image", plainImage)
 		return code == 125 && strings.Contains(out, "the Docker Engine is unavailable")
 	})
@@ -213,7 +214,7 @@ func TestTheEngineIsAway(t *testing.T) {
 		t.Errorf("a proof while the Engine is away: %d %v", status, body)
 	}
 	must(t, e.Resume(t.Context()))
-	within(t, 2*time.Minute, "jobs are taken again", func() bool {
+	timing.Within(t, 2*time.Minute, "jobs are taken again", func() bool {
 		code, _ := h.as(alice, "run", "--image", plainImage, "--", "out", "back")
 		return code == 0
 	})
@@ -256,7 +257,7 @@ func TestTwoHundredJobsAtOnce(t *testing.T) {
 		}
 	}
 	t.Logf("%d jobs in %s, %d failed", all, time.Since(start).Round(time.Second), failed)
-	within(t, 5*time.Minute, "nothing is left", func() bool { c, v := h.traces(); return len(c)+len(v) == 0 })
+	timing.Within(t, 5*time.Minute, "nothing is left", func() bool { c, v := h.traces(); return len(c)+len(v) == 0 })
 }
 
 // TestItStopsWell: SIGTERM ends the program with 0 although somebody looks at a job, which goes on.
@@ -264,7 +265,7 @@ func TestItStopsWell(t *testing.T) {
 	t.Parallel()
 	h := shared.house(t, "")
 	r := h.begin(alice, "run", "--image", "lanyard.test/probe:1", "--job", "long", "--", "say", "on", "wait")
-	within(t, time.Minute, "the job runs", func() bool { return strings.Contains(r.out.String(), "on") })
+	timing.Within(t, time.Minute, "the job runs", func() bool { return strings.Contains(r.out.String(), "on") })
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := h.terminate(); err != nil || ctx.Err() != nil {
@@ -273,9 +274,9 @@ func TestItStopsWell(t *testing.T) {
 	if _, err := os.Lstat(h.socket()); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there: %v", err)
 	}
-	within(t, time.Minute, "the user is told", func() bool { return strings.Contains(r.errs.String(), "the job goes on") })
+	timing.Within(t, time.Minute, "the user is told", func() bool { return strings.Contains(r.errs.String(), "the job goes on") })
 	h.start()
-	within(t, time.Minute, "the job is known again", func() bool { return strings.Contains(h.tryList(alice), "running") })
+	timing.Within(t, time.Minute, "the job is known again", func() bool { return strings.Contains(h.tryList(alice), "running") })
 	if code, out := h.as(alice, "jobs", "stop", "long"); code != 0 {
 		t.Errorf("stop: %d %s", code, out)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
 	"github.com/lanyard-k8s/lanyard/test/docker"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // claims finds the access token's claims among what a job printed.
@@ -58,7 +59,7 @@ func TestAJobActsForItsSubmitter(t *testing.T) {
 	if s := claims(t, out); code != 0 || s["sub"] != "bob@example.com" || actor(s) == actor(c) {
 		t.Errorf("our SDK: exit code %d, %v", code, s)
 	}
-	within(t, 2*time.Minute, "nothing is left on the Engine", func() bool {
+	timing.Within(t, 2*time.Minute, "nothing is left on the Engine", func() bool {
 		containers, volumes := h.traces()
 		return len(containers)+len(volumes) == 0
 	})
@@ -118,7 +119,7 @@ func (h *house) proof(uid uint32, job string) string {
 		h.t.Fatalf("exit code %d: %s", code, out)
 	}
 	var proof string
-	within(h.t, time.Minute, "the job shows its proof", func() bool {
+	timing.Within(h.t, time.Minute, "the job shows its proof", func() bool {
 		_, out := h.as(uid, "jobs", "logs", job)
 		proof = strings.TrimSpace(out)
 		return strings.HasPrefix(proof, "nmp_obo_v1.")

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/jobs"
 	"github.com/lanyard-k8s/lanyard/test/docker"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // The users of the machine, by numbers that nobody has, and the group of those who submit.
@@ -149,7 +150,7 @@ const marked = "m4rk3d-v4lu3"
 // ready waits until jobs are taken.
 func (h *house) ready() {
 	h.t.Helper()
-	within(h.t, time.Minute, "the exchange takes jobs: "+h.said(), func() bool {
+	timing.Within(h.t, time.Minute, "the exchange takes jobs: "+h.said(), func() bool {
 		code, out := h.as(alice, "jobs", "list")
 		return code == 0 && strings.Contains(out, "no jobs") && strings.Contains(h.page("/metrics"), "lanyard_exchange_ready 1")
 	})
@@ -242,17 +243,5 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// within polls until something is so.
-func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for start := time.Now(); !ok(); <-tick.C {
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
 	}
 }

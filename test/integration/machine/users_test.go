@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestUsersSeeTheirOwnJobsAlone: another user's job cannot be seen, read, waited for or stopped, whatever it is called by.
@@ -142,5 +144,5 @@ func TestAJobsEnvironment(t *testing.T) {
 	if code, out := h.as(alice, "run", "--image", "lanyard.test/none:1"); code != 125 || !strings.Contains(out, "the image is not on this machine") {
 		t.Errorf("no image: %d %s", code, out)
 	}
-	within(t, time.Minute, "the last job is gone", func() bool { c, v := h.traces(); return len(c)+len(v) == 0 })
+	timing.Within(t, time.Minute, "the last job is gone", func() bool { c, v := h.traces(); return len(c)+len(v) == 0 })
 }
