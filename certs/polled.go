@@ -54,7 +54,12 @@ func (p *prompted) Start(ctx context.Context) error {
 	defer stop() // before the wait, when the watcher cannot go on
 	p.watcher.RegisterCallback(func(tls.Certificate) { p.look() })
 	looking.Go(func() { _ = p.polled.Start(ctx) }) // has no error to return
-	return p.watcher.Start(ctx)
+	err := p.watcher.Start(ctx)
+	if err != nil && ctx.Err() != nil {
+		// It was told to stop while it still tried to watch files that are gone, and has left its watch open. Asked once more it closes it.
+		err = p.watcher.Start(ctx)
+	}
+	return err
 }
 
 // exhausted says that the node has no notices left to give: others watch as many files as its limits allow, which on a busy node is
