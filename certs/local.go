@@ -14,10 +14,11 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/lanyard-k8s/lanyard/internal/private"
 )
 
 // How long a local authority and its leaves live. A leaf is renewed when a third of its life is left. A new authority is told to
@@ -76,8 +77,7 @@ func ownAlone(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look at the certificates' directory: %w", err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || (ok && int(stat.Uid) != os.Geteuid()) {
+	if private.Directory(info) != "" {
 		return fmt.Errorf("%w: %s must be a directory of mode 0700 that belongs to this program's user", ErrUnsafe, dir)
 	}
 	return nil

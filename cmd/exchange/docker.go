@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/delegation/sqlite"
@@ -22,6 +21,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/dockerjob/socket"
 	"github.com/lanyard-k8s/lanyard/exchange"
 	"github.com/lanyard-k8s/lanyard/exchange/settings"
+	"github.com/lanyard-k8s/lanyard/internal/private"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
@@ -54,8 +54,7 @@ func (p *parts) enterState(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at docker.stateDirectory: %w", err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(stat.Uid) != os.Geteuid() {
+	if private.Directory(info) != "" {
 		return fmt.Errorf("docker.stateDirectory %s must be a directory of mode 0700 that belongs to this program's user, and no symbolic link", dir)
 	}
 	return nil

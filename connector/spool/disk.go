@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/lanyard-k8s/lanyard/internal/private"
 )
 
 // file is an open file of the spool. Writes go to its end.
@@ -104,7 +106,7 @@ func (d *rootDisk) take(dir string, before fs.FileInfo) error {
 // narrow takes the others' rights from an empty directory of ours that they cannot write to: that is what the kubelet makes
 // for a hostPath.
 func (d *rootDisk) narrow(dir fs.FileInfo) (fs.FileInfo, error) {
-	if dir.Mode().Perm() == ownersOwn || dir.Mode().Perm()&0o022 != 0 || !owned(dir) {
+	if dir.Mode().Perm() == ownersOwn || dir.Mode().Perm()&0o022 != 0 || !private.Owned(dir) {
 		return dir, nil
 	}
 	if entries, err := fs.ReadDir(d.root.FS(), "."); err != nil || len(entries) > 0 {
@@ -138,18 +140,13 @@ func ours(name string, info fs.FileInfo, most fs.FileMode) error {
 	switch mode := info.Mode(); {
 	case !mode.IsRegular() && !mode.IsDir():
 		return fmt.Errorf("%s is neither a file nor a directory (%s); the spool follows no symlinks", name, mode.Type())
-	case !owned(info):
+	case !private.Owned(info):
 		return fmt.Errorf("%s belongs to another user", name)
 	case mode.Perm()&^most != 0:
 		return fmt.Errorf("%s has mode %#o and must have %#o at most", name, mode.Perm(), most)
 	default:
 		return nil
 	}
-}
-
-func owned(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int64(stat.Uid) == int64(os.Geteuid())
 }
 
 func (d *rootDisk) list(folder string) (map[string]int64, error) {

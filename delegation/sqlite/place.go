@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/internal/private"
 )
 
 // lockFile is what a second process finds locked.
@@ -92,17 +93,18 @@ func safeDir(dir string) error {
 		return fmt.Errorf("%w: there is no directory %s", delegation.ErrSchemaOlder, dir)
 	case err != nil:
 		return fmt.Errorf("look at the directory: %w: %w", lacking(err), err)
-	case info.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("%w: %s is a symbolic link; name the directory itself", delegation.ErrUnsafe, dir)
-	case !info.IsDir():
-		return fmt.Errorf("%w: %s is no directory", delegation.ErrUnsafe, dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%w: %s has mode %#o; it must be 0700 (on a shared volume, use a directory below its root)", delegation.ErrUnsafe, dir, info.Mode().Perm())
-	case !ours(info):
-		return fmt.Errorf("%w: %s belongs to another user", delegation.ErrUnsafe, dir)
-	default:
-		return nil
 	}
+	switch private.Directory(info) {
+	case private.Link:
+		return fmt.Errorf("%w: %s is a symbolic link; name the directory itself", delegation.ErrUnsafe, dir)
+	case private.Kind:
+		return fmt.Errorf("%w: %s is no directory", delegation.ErrUnsafe, dir)
+	case private.Mode:
+		return fmt.Errorf("%w: %s has mode %#o; it must be 0700 (on a shared volume, use a directory below its root)", delegation.ErrUnsafe, dir, info.Mode().Perm())
+	case private.Owner:
+		return fmt.Errorf("%w: %s belongs to another user", delegation.ErrUnsafe, dir)
+	}
+	return nil
 }
 
 // safeFile demands of a file, if there is one, that it is a plain one of ours that nobody else may touch.
@@ -113,15 +115,16 @@ func safeFile(name string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at a file: %w: %w", lacking(err), err)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: %s is a symbolic link or no plain file", delegation.ErrUnsafe, name)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%w: %s has mode %#o; it must be 0600", delegation.ErrUnsafe, name, info.Mode().Perm())
-	case !ours(info):
-		return fmt.Errorf("%w: %s belongs to another user", delegation.ErrUnsafe, name)
-	default:
-		return nil
 	}
+	switch private.File(info) {
+	case private.Link, private.Kind:
+		return fmt.Errorf("%w: %s is a symbolic link or no plain file", delegation.ErrUnsafe, name)
+	case private.Mode:
+		return fmt.Errorf("%w: %s has mode %#o; it must be 0600", delegation.ErrUnsafe, name, info.Mode().Perm())
+	case private.Owner:
+		return fmt.Errorf("%w: %s belongs to another user", delegation.ErrUnsafe, name)
+	}
+	return nil
 }
 
 // openFile opens a file that is safe, or makes it so. A symbolic link is not followed even if it appears just now.
@@ -142,9 +145,4 @@ func lacking(err error) error {
 		return delegation.ErrReadOnly
 	}
 	return delegation.ErrUnavailable
-}
-
-func ours(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || int(stat.Uid) == os.Geteuid()
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/lanyard-k8s/lanyard/internal/private"
 )
 
 // lockName is the file that updates lock, among processes.
@@ -39,15 +41,10 @@ func (d *Directory) safe() error {
 	if err != nil {
 		return fmt.Errorf("look at the keys' directory: %w: %w", ErrUnavailable, err)
 	}
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !owned(info) {
+	if private.Directory(info) != "" {
 		return fmt.Errorf("%w: %s must be a directory of mode 0700 that belongs to the exchange's user", ErrUnsafe, d.dir)
 	}
 	return nil
-}
-
-func owned(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Geteuid()
 }
 
 // Read reads the directory, between updates.
@@ -106,7 +103,7 @@ func (d *Directory) file(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w: %w", name, ErrUnavailable, err)
 	}
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || !owned(info) {
+	if private.File(info) != "" {
 		return nil, fmt.Errorf("%w: %s must be a file of mode 0600 that belongs to the exchange's user", ErrUnsafe, path)
 	}
 	content, err := os.ReadFile(path)
