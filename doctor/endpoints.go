@@ -19,18 +19,25 @@ func examineEndpoints(s Snapshot) []Finding {
 		}}
 	}
 	for _, service := range services {
-		switch ready := s.ready(service); ready {
-		case 0:
+		ready, nodes := s.ready(service)
+		switch {
+		case ready == 0:
 			found = append(found, Finding{
 				Severity: Fail, Subject: "Service/" + service,
 				Message: "no endpoint is ready: the webhook cannot be called, and pods and jobs that need it are refused",
 				Advice:  fmt.Sprintf("see why its pods are not ready: kubectl get pods -n %s", s.Release),
 			})
-		case 1:
+		case ready == 1:
 			found = append(found, Finding{
 				Severity: Warn, Subject: "Service/" + service,
 				Message: "one endpoint alone is ready: when its node goes, pods and jobs are refused until it is back",
 				Advice:  "run at least two replicas (webhook.replicas)",
+			})
+		case len(nodes) == 1 && nodes[0] != "":
+			found = append(found, Finding{
+				Severity: Warn, Subject: "Service/" + service,
+				Message: fmt.Sprintf("all %d ready endpoints are on node %s: when it goes, pods and jobs are refused until they are back", ready, nodes[0]),
+				Advice:  "let them run on several nodes: see what keeps the scheduler from it (kubectl get nodes), then delete one of the pods",
 			})
 		}
 	}
@@ -48,7 +55,8 @@ func (s Snapshot) services() []string {
 	return names
 }
 
-func (s Snapshot) ready(service string) int {
+// ready counts the addresses that are ready, and names the nodes that they are on; a node that is not told is an empty name.
+func (s Snapshot) ready(service string) (count int, nodes []string) {
 	var addresses []string
 	for _, slice := range s.Endpoints {
 		if slice.Namespace != s.Release || slice.Labels[discoveryv1.LabelServiceName] != service {
@@ -57,9 +65,15 @@ func (s Snapshot) ready(service string) int {
 		for _, e := range slice.Endpoints {
 			if e.Conditions.Ready == nil || *e.Conditions.Ready {
 				addresses = append(addresses, e.Addresses...)
+				node := ""
+				if e.NodeName != nil {
+					node = *e.NodeName
+				}
+				nodes = append(nodes, node)
 			}
 		}
 	}
 	slices.Sort(addresses)
-	return len(slices.Compact(addresses))
+	slices.Sort(nodes)
+	return len(slices.Compact(addresses)), slices.Compact(nodes)
 }

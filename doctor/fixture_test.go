@@ -54,7 +54,7 @@ func healthy(t *testing.T) Snapshot {
 		Issued:  []Certificate{{Name: "lanyard-webhook-tls", Secret: "lanyard-webhook-tls", Ready: true, Expires: now.Add(80 * day)}},
 		Endpoints: []discoveryv1.EndpointSlice{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: release, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}}},
+			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, NodeName: new("a")}, {Addresses: []string{"10.0.0.2"}, NodeName: new("b")}},
 		}},
 		Namespaces: []corev1.Namespace{
 			namespace("kube-system", ""), namespace(release, ""), namespace("plain", ""), namespace("monitors", ""),

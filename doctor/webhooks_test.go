@@ -151,6 +151,14 @@ func TestWebhookFaults(t *testing.T) {
 			},
 			CheckEndpoints, Fail, "Service/lanyard-webhook", "no endpoint is ready",
 		},
+		"all endpoints on one node": {
+			func(s *Snapshot) {
+				for i := range s.Endpoints[0].Endpoints {
+					s.Endpoints[0].Endpoints[i].NodeName = new("node-a")
+				}
+			},
+			CheckEndpoints, Warn, "Service/lanyard-webhook", "all 2 ready endpoints are on node node-a",
+		},
 		"one endpoint alone": {
 			func(s *Snapshot) { s.Endpoints[0].Endpoints = s.Endpoints[0].Endpoints[:1] },
 			CheckEndpoints, Warn, "Service/lanyard-webhook", "one endpoint",
