@@ -37,7 +37,7 @@ func (p *parts) judgePods(context.Context) error {
 	}
 	if r.CAConfigMap != "" {
 		o.CA = &reconcile.CA{
-			ConfigMap: r.CAConfigMap, Namespaces: told(r), Read: func() ([]byte, error) { return os.ReadFile(r.CAFile) },
+			ConfigMap: r.CAConfigMap, Namespaces: told(r), Publishers: r.CAPublishers, Read: func() ([]byte, error) { return os.ReadFile(r.CAFile) },
 		}
 	}
 	judge, err := reconcile.New(o)

@@ -58,7 +58,10 @@ type selection struct {
 
 // selections pick the namespaces whose pods need the certificate. A listed one that is not there is picked when it is.
 func (c *CA) selections() []selection {
-	all := []selection{{selector: wire.LabelJobs + "=" + wire.JobsManaged}, {selector: wire.LabelPublishers + "=" + wire.PublishersEnabled}}
+	all := []selection{{selector: wire.LabelJobs + "=" + wire.JobsManaged}}
+	if c.Publishers {
+		all = append(all, selection{selector: wire.LabelPublishers + "=" + wire.PublishersEnabled})
+	}
 	if len(c.Namespaces) > 0 {
 		all = append(all, selection{selector: corev1.LabelMetadataName + " in (" + strings.Join(c.Namespaces, ",") + ")", named: true})
 	}

@@ -33,6 +33,8 @@ type CA struct {
 	// Namespaces need it without a label, and although nothing in them is managed: those of the accounts that are on the list of
 	// publishers, and our own where a connector calls the other.
 	Namespaces []string
+	// Publishers says that namespaces labelled for publishers need it too: their pods call a connector over TLS.
+	Publishers bool
 	// Read gives the certificate in PEM; it is asked before every round.
 	Read func() ([]byte, error)
 }

@@ -25,6 +25,7 @@ func reconciling(sec *config.Section) Reconcile {
 		CAConfigMap:  sec.Text("caConfigMap", ""),
 		CAFile:       directory(sec, "caFile"),
 		CANamespaces: sec.Strings("caNamespaces", nil, namespaceName),
+		CAPublishers: sec.Bool("caPublishers", true),
 	}
 	lease := sec.Text("lease", "")
 	namespace, name, found := strings.Cut(lease, "/")
@@ -41,6 +42,9 @@ func reconciling(sec *config.Section) Reconcile {
 	}
 	if len(r.CANamespaces) > 0 && r.CAConfigMap == "" {
 		sec.Fault("caNamespaces", "needs caConfigMap and caFile, which say what is kept there")
+	}
+	if sec.Has("caPublishers") && r.CAConfigMap == "" {
+		sec.Fault("caPublishers", "needs caConfigMap and caFile, which say what is kept there")
 	}
 	return r
 }

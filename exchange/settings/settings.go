@@ -137,6 +137,8 @@ type Reconcile struct {
 	CAConfigMap  string
 	CAFile       string
 	CANamespaces []string
+	// CAPublishers says that namespaces labelled for publishers need it too, as they do where a connector's Deployment is called.
+	CAPublishers bool
 }
 
 // Enabled says whether this process judges pods.

@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 			Timeout: 2 * time.Second, QPS: 100, Burst: 200, Concurrent: 16, Entries: 16384, FailuresBurst: 20, FailuresPerMinute: 60, WatchPods: true,
 		},
 		Limits:    settings.Limits{Requests: 1024, Hold: 5 * time.Second, HeldPerRow: 2, Held: 256},
-		Reconcile: settings.Reconcile{MaxAge: 24 * time.Hour, Retention: 720 * time.Hour},
+		Reconcile: settings.Reconcile{MaxAge: 24 * time.Hour, Retention: 720 * time.Hour, CAPublishers: true},
 		Replicas:  1, Drain: 20 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -97,6 +97,7 @@ func TestFaults(t *testing.T) {
 		"a lease without a namespace":      {"reconcile: {lease: x}", []string{"reconcile.lease"}},
 		"a certificate without a file":     {"reconcile: {caConfigMap: lanyard-ca}", []string{"reconcile.caConfigMap"}},
 		"namespaces for no certificate":    {"reconcile: {caNamespaces: [lanyard]}", []string{"reconcile.caNamespaces"}},
+		"publishers for no certificate":    {"reconcile: {caPublishers: false}", []string{"reconcile.caPublishers"}},
 		"a namespace that is a pattern":    {"reconcile: {caConfigMap: a, caFile: /a, caNamespaces: ['a*']}", []string{"reconcile.caNamespaces[0]"}},
 		"all at once": {"issuer: http://x\nenabled: 1\nreplicas: 3\nstore: {directory: x}\nkeys: {algorithm: none, secret: a/b}",
 			[]string{"enabled", "issuer", "keys.algorithm", "replicas", "store.directory"}},

@@ -57,6 +57,7 @@ app.kubernetes.io/component: exchange
 {{- $_ := set $reconcile "caConfigMap" .Values.jobs.caConfigMap.name }}
 {{- $_ := set $reconcile "caFile" "/etc/lanyard/tls/ca.crt" }}
 {{- if include "lanyard.forward.told" . }}{{ $_ := set $reconcile "caNamespaces" (list .Release.Namespace) }}{{ end }}
+{{- if not .Values.connector.deployment.enabled }}{{ $_ := set $reconcile "caPublishers" false }}{{ end }}
 {{- end }}
 {{- $_ := set $config "reconcile" $reconcile }}
 {{- $claims := dict "email" $v.claims.email "groups" $v.claims.groups }}

@@ -234,7 +234,7 @@ func TestTheCertificate(t *testing.T) {
 	var pem atomic.Value
 	pem.Store("first")
 	r := w.begin(t, func(o *reconcile.Options) {
-		o.CA = &reconcile.CA{ConfigMap: "lanyard-ca", Namespaces: []string{"not-there-yet", listed, release}, Read: func() ([]byte, error) { return []byte(pem.Load().(string)), nil }}
+		o.CA = &reconcile.CA{ConfigMap: "lanyard-ca", Namespaces: []string{"not-there-yet", listed, release}, Publishers: true, Read: func() ([]byte, error) { return []byte(pem.Load().(string)), nil }}
 	})
 	holds := func(want string) {
 		t.Helper()
