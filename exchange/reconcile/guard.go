@@ -194,6 +194,7 @@ func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 				return standing{}, errClock
 			}
 			save.Epoch = at.Add(g.margin)
+			next.countFrom(save.Epoch, before.seen)
 		}
 		saved, err := g.store.Advance(ctx, save)
 		if err != nil {

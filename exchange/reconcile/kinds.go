@@ -58,6 +58,19 @@ func (g *guard) listed(next *standing) error {
 	return nil
 }
 
+// countFrom has the kinds that this look has noted count from the epoch that it moves. The API server's time is told in whole seconds, so
+// that two readings of it, one for the kinds and one for the epoch, may be most of a second apart; a Job must not be older than its kind in
+// the very second from which pods are believed.
+func (s *standing) countFrom(epoch time.Time, before map[string]delegation.Seen) {
+	for kind := range s.kinds {
+		key := kindPrefix + kind.String()
+		if seen := s.seen[key]; seen != before[key] && seen.Generation > wholeSecond(epoch).Unix() {
+			seen.Generation = wholeSecond(epoch).Unix()
+			s.seen[key], s.kinds[kind] = seen, metav1.Unix(seen.Generation, 0)
+		}
+	}
+}
+
 // wholeSecond is the first whole second that is not before a time; creation times are whole.
 func wholeSecond(t time.Time) time.Time {
 	if cut := t.Truncate(time.Second); cut.Before(t) {

@@ -104,6 +104,35 @@ func (w *watchman) lookAt(t *testing.T, state State) standing {
 	return got
 }
 
+// TestTheFirstEpochIsTheKinds: between the two readings of the API server's time another answer has come, whose Date is cut to the second.
+func TestTheFirstEpochIsTheKinds(t *testing.T) {
+	t.Parallel()
+	w := newWatchman()
+	w.guard.kinds = map[provenance.GroupKind]string{jobs: "jobs"}
+	if err := w.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := w.now
+	w.now = second.Add(900 * time.Millisecond)
+	next := standing{state: InOrder, seen: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}
+	if err := w.listed(&next); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.learn(second)
+	got, err := w.settle(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := w.store.Guard(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := got.kinds[jobs]
+	if want := second.Add(epochMargin); !got.epoch.Equal(want) || !since.Time.Equal(want) || saved.Policies[kindPrefix+"batch/Job"].Generation != want.Unix() {
+		t.Errorf("the epoch is %s, and Jobs count from %s, saved %+v; want %s", got.epoch, since, saved.Policies, want)
+	}
+}
+
 // TestADatabaseWithoutKinds: after an upgrade from a version that did not remember kinds, CronJobs of before keep their word, and what
 // nobody knows to have been listed has none.
 func TestADatabaseWithoutKinds(t *testing.T) {
