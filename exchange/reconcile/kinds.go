@@ -71,8 +71,10 @@ func (s *standing) countFrom(epoch time.Time, before map[string]delegation.Seen)
 	}
 }
 
-// wholeSecond is the first whole second that is not before a time; creation times are whole.
+// wholeSecond is the first whole second that is not before a time as it is stored, cut to milliseconds as the epoch is; creation times are
+// whole.
 func wholeSecond(t time.Time) time.Time {
+	t = delegation.Moment(t)
 	if cut := t.Truncate(time.Second); cut.Before(t) {
 		return cut.Add(time.Second)
 	}
