@@ -9,7 +9,7 @@ import (
 // to be far more than it takes on a busy machine.
 func Within(t testing.TB, limit time.Duration, what string, so func() bool) time.Duration {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	start := time.Now()
 	for !so() {

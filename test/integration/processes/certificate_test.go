@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lanyard-k8s/lanyard/certs"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestTheCertificateIsReplaced writes another certificate while the program runs: new connections are served with it, old ones go on,
@@ -43,7 +44,7 @@ func TestTheCertificateIsReplaced(t *testing.T) {
 		t.Fatalf("before: %d", a.status)
 	}
 	must(t, pair.Write(p.Certificates))
-	took := within(t, time.Minute, "the new certificate is served", dial)
+	took := timing.Within(t, time.Minute, "the new certificate is served", dial)
 	t.Logf("a replaced certificate is served after %s", took.Round(100*time.Millisecond))
 	if a := send(t.Context(), p.Client, http.MethodGet, p.URL+jwks, "", "", ""); a.status != http.StatusOK {
 		t.Errorf("an old connection: %d", a.status)

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // seconds is a time as a gauge of seconds is written.
@@ -80,7 +82,7 @@ func TestAClockTenMinutesOff(t *testing.T) {
 	first := h.subject(h.settled(p))
 	for i, off := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		shift.Store(int64(off))
-		within(t, 2*time.Minute, fmt.Sprintf("the metric says %s", -off), func() bool {
+		timing.Within(t, 2*time.Minute, fmt.Sprintf("the metric says %s", -off), func() bool {
 			h.nudge(string(strconv.AppendInt(nil, time.Now().UnixMilli(), 10)))
 			skew, err := strconv.ParseFloat(p.Metric("lanyard_exchange_clock_skew_seconds"), 64)
 			return err == nil && skew < -off.Seconds()+5 && skew > -off.Seconds()-5
@@ -89,6 +91,6 @@ func TestAClockTenMinutesOff(t *testing.T) {
 		token := h.subject(h.pod(fmt.Sprint("unjudged-", i)))
 		h.wants("a new pod", p, token, http.StatusServiceUnavailable, "temporarily_unavailable")
 		shift.Store(0)
-		within(t, 2*time.Minute, "it is judged once the clocks agree", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
+		timing.Within(t, 2*time.Minute, "it is judged once the clocks agree", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
 	}
 }

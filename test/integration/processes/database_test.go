@@ -14,6 +14,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/test/cluster/exchange"
 	"github.com/lanyard-k8s/lanyard/test/cluster/process"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // ends fails the test unless a program ends by itself, with one line that holds the words.
@@ -122,11 +123,11 @@ func TestADatabaseFromBeforeARevocation(t *testing.T) {
 			pod := h.settled(p)
 			other := h.pod("other")
 			token, others := h.subject(pod), h.subject(other)
-			within(t, 20*time.Second, "both are judged", func() bool { return ask(t.Context(), p, others).status == http.StatusOK })
+			timing.Within(t, 20*time.Second, "both are judged", func() bool { return ask(t.Context(), p, others).status == http.StatusOK })
 			must(t, p.Stop(t.Context()))
 			restore()
 			must(t, p.Start(t.Context()))
-			within(t, 20*time.Second, "the revocation is taken", func() bool { return h.revoke(p, pod.UID).status == http.StatusOK })
+			timing.Within(t, 20*time.Second, "the revocation is taken", func() bool { return h.revoke(p, pod.UID).status == http.StatusOK })
 			h.wants("revoked", p, token, http.StatusBadRequest, "invalid_request")
 			must(t, p.Stop(t.Context()))
 

@@ -16,6 +16,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/delegation/sqlite"
 	"github.com/lanyard-k8s/lanyard/test/cluster/exchange"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // kills is how often the program is killed.
@@ -109,7 +110,7 @@ func TestTwentyKillsOfTheProgram(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); h.work(ctx, p, pods, tokens, l) }()
-		within(t, time.Minute, "something was acknowledged", func() bool { return l.count() > before+round%9 })
+		timing.Within(t, time.Minute, "something was acknowledged", func() bool { return l.count() > before+round%9 })
 		must(t, p.Process().Kill())
 		<-done
 		cancel()

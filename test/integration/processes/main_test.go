@@ -181,18 +181,3 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
-
-// within polls until something is so, and returns how long that took.
-func within(t testing.TB, limit time.Duration, what string, ok func() bool) time.Duration {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	start := time.Now()
-	for !ok() {
-		<-tick.C
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-	return time.Since(start)
-}

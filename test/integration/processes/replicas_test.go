@@ -24,7 +24,7 @@ import (
 func leader(t *testing.T, replicas []*exchange.Program) *exchange.Program {
 	t.Helper()
 	var found *exchange.Program
-	within(t, time.Minute, "one replica leads", func() bool {
+	timing.Within(t, time.Minute, "one replica leads", func() bool {
 		n := 0
 		for _, p := range replicas {
 			if p.Metric("lanyard_exchange_leader") == "1" {
@@ -73,7 +73,7 @@ func (w *world) agree(t *testing.T, replicas []*exchange.Program, n int) {
 		t.Errorf("the Secret holds %d keys, want %d", len(want), n)
 	}
 	for _, p := range replicas {
-		within(t, 30*time.Second, p.Name()+" publishes the same keys", func() bool { return slices.Equal(kids(t, p), want) })
+		timing.Within(t, 30*time.Second, p.Name()+" publishes the same keys", func() bool { return slices.Equal(kids(t, p), want) })
 	}
 }
 
@@ -156,9 +156,9 @@ func (h *house) held(t *testing.T, database string, lead, other *exchange.Progra
 			}
 			got <- time.Now()
 		}()
-		within(t, 20*time.Second, "the request is held", func() bool { return other.Metric("lanyard_exchange_waiting") == "1" })
+		timing.Within(t, 20*time.Second, "the request is held", func() bool { return other.Metric("lanyard_exchange_waiting") == "1" })
 		must(t, lead.Process().Resume())
-		within(t, 20*time.Second, "the row is written", func() bool {
+		timing.Within(t, 20*time.Second, "the row is written", func() bool {
 			n := 0
 			err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM delegation WHERE bound_reference_value = $1 AND state = 'ACTIVE'`, string(pod.UID)).Scan(&n)
 			must(t, err)
@@ -212,20 +212,20 @@ func (h *house) withoutDatabase(t *testing.T, replicas []*exchange.Program, pod 
 		if len(kids(t, p)) != 2 {
 			t.Error("the keys are not published")
 		}
-		within(t, 30*time.Second, p.Name()+" says so", func() bool { return p.Metric("lanyard_exchange_store_up") == "0" })
+		timing.Within(t, 30*time.Second, p.Name()+" says so", func() bool { return p.Metric("lanyard_exchange_store_up") == "0" })
 		if p.Page("/readyz") != "ready\n" {
 			t.Errorf("%s has become unready", p.Name())
 		}
 	}
 	must(t, h.pg.Run(t.Context()))
 	for _, p := range replicas {
-		within(t, 30*time.Second, p.Name()+" grants again", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
+		timing.Within(t, 30*time.Second, p.Name()+" grants again", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
 		if a := callout(t.Context(), p, access); a.status != http.StatusOK {
 			t.Errorf("a gateway's question afterwards: %d", a.status)
 		}
 	}
 	next := h.pod("after-the-database")
-	within(t, 30*time.Second, "a new pod is judged", func() bool { return ask(t.Context(), replicas[1], h.subject(next)).status == http.StatusOK })
+	timing.Within(t, 30*time.Second, "a new pod is judged", func() bool { return ask(t.Context(), replicas[1], h.subject(next)).status == http.StatusOK })
 }
 
 // beheaded kills the leader while pods are made: the others serve on, one of them leads, and every pod is judged.
@@ -247,7 +247,7 @@ func (h *house) beheaded(t *testing.T, lead *exchange.Program, others []*exchang
 	for i, pod := range pods {
 		token := h.subject(pod)
 		p := others[i%len(others)]
-		within(t, time.Minute, pod.Name+" is judged", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
+		timing.Within(t, time.Minute, pod.Name+" is judged", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
 	}
 	must(t, lead.Start(context.WithoutCancel(t.Context())))
 	h.wants("the killed one is back, and follows", lead, old, http.StatusOK, "")

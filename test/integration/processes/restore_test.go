@@ -18,6 +18,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/lanyard-k8s/lanyard/delegation/sqlite"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestADatabaseIsRestoredUnderARunningExchange: a copy from before a revocation is put back while the exchange serves. The revoked pod
@@ -53,7 +54,7 @@ func TestADatabaseIsRestoredUnderARunningExchange(t *testing.T) {
 			token := h.subject(pod)
 			access := h.wants("while it is good", p, token, http.StatusOK, "").text("access_token")
 			save(t)
-			within(t, time.Minute, "the revocation is taken", func() bool { return h.revoke(p, pod.UID).status == http.StatusOK })
+			timing.Within(t, time.Minute, "the revocation is taken", func() bool { return h.revoke(p, pod.UID).status == http.StatusOK })
 			h.wants("revoked", p, token, http.StatusBadRequest, "invalid_request")
 			restore(t)
 

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/lanyard-k8s/lanyard/test/cluster/exchange"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // house is a test's namespace, managed, and its submitter.
@@ -57,7 +58,7 @@ func (w *world) house(t *testing.T) *house {
 	must(t, err)
 	h.alice, err = w.client("alice", "system:authenticated")
 	must(t, err)
-	within(t, 20*time.Second, "alice may list pods", func() bool {
+	timing.Within(t, 20*time.Second, "alice may list pods", func() bool {
 		_, err := h.alice.CoreV1().Pods(h.namespace).List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err == nil
 	})
@@ -258,7 +259,7 @@ func (h *house) bind(pod *corev1.Pod) {
 func (h *house) subject(pod *corev1.Pod) string {
 	h.t.Helper()
 	var got string
-	within(h.t, 20*time.Second, "the kubelet gets a token", func() bool {
+	timing.Within(h.t, 20*time.Second, "the kubelet gets a token", func() bool {
 		answer, err := h.kubelet.CoreV1().ServiceAccounts(h.namespace).CreateToken(h.t.Context(), "default", &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{
 				Audiences: []string{clientID}, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},

@@ -24,6 +24,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
 	"github.com/lanyard-k8s/lanyard/policy"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // The kinds of other people's controllers, for which the tests stand in.
@@ -75,7 +76,7 @@ spec:
 		if err := definitions.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
-		within(t, time.Minute, name+" is gone", func() bool {
+		timing.Within(t, time.Minute, name+" is gone", func() bool {
 			_, err := definitions.Get(context.Background(), name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
@@ -97,7 +98,7 @@ func (w *world) custom(t *testing.T, user, ns string, resource schema.GroupVersi
 		}}}},
 	}}
 	var made *unstructured.Unstructured
-	within(t, 30*time.Second, user+" makes a "+kind, func() bool {
+	timing.Within(t, 30*time.Second, user+" makes a "+kind, func() bool {
 		var err error
 		made, err = w.dynamic(t, user).Resource(resource).Namespace(ns).Create(t.Context(), o, metav1.CreateOptions{})
 		return err == nil
@@ -226,7 +227,7 @@ func TestTemplatePaths(t *testing.T) {
 		s := settings()
 		s.TemplatePaths = []string{"kubeflow.org/PyTorchJob:" + tc.path}
 		put(t, w, built(t, s, policy.JobTemplates))
-		within(t, 30*time.Second, name+" is in force", func() bool {
+		timing.Within(t, 30*time.Second, name+" is in force", func() bool {
 			err := change("mallory", scale) // refused or not, that is what tells the policies apart
 			return tc.scales == (err == nil)
 		})
@@ -273,12 +274,12 @@ func TestAKindThatIsGone(t *testing.T) {
 	m, err := reconcile.NewMetrics(reg)
 	must(t, err)
 	r = w.begin(t, func(o *reconcile.Options) { o.Metrics, o.Every, o.KindGone = m, 500*time.Millisecond, 4*time.Second })
-	within(t, 30*time.Second, "it is counted", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 1 })
+	timing.Within(t, 30*time.Second, "it is counted", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 1 })
 	if s := r.submitted(job.GetUID()); !s.Open() {
 		t.Errorf("it has ended at once: %+v", s)
 	}
 	r.closed(job.GetUID(), delegation.WorkGone)
-	within(t, 30*time.Second, "it is counted no more", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 0 })
+	timing.Within(t, 30*time.Second, "it is counted no more", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 0 })
 	if n := value(t, reg, "lanyard_exchange_reconcile_errors_total"); n > 0 {
 		t.Errorf("%v attempts have failed", n)
 	}

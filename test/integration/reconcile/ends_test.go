@@ -15,6 +15,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // active is a job of alice's with a pod whose row is active.
@@ -30,7 +31,7 @@ func (r *rig) active(ns, name string) (types.UID, *corev1.Pod) {
 // closed waits until a submission is closed.
 func (r *rig) closed(uid types.UID, why delegation.Reason) {
 	r.t.Helper()
-	within(r.t, 30*time.Second, "the submission is closed: "+string(why), func() bool {
+	timing.Within(r.t, 30*time.Second, "the submission is closed: "+string(why), func() bool {
 		s, err := r.store.Submission(r.t.Context(), string(uid))
 		return err == nil && s.State == delegation.Closed && s.Reason == why && s.RevokedAt.IsZero()
 	})
@@ -85,7 +86,7 @@ func TestEnds(t *testing.T) {
 		_, err = jobs.Patch(t.Context(), "suspended", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 		must(t, err)
 		var again *corev1.Pod
-		within(t, 2*time.Minute, "there is another pod", func() bool {
+		timing.Within(t, 2*time.Minute, "there is another pod", func() bool {
 			list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=suspended"})
 			for i := range list.Items {
 				if list.Items[i].UID != pod.UID {
@@ -124,7 +125,7 @@ func TestEnds(t *testing.T) {
 		_, err = jobs.Patch(t.Context(), "revoked", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 		must(t, err)
 		var again *corev1.Pod
-		within(t, 2*time.Minute, "there is another pod", func() bool {
+		timing.Within(t, 2*time.Minute, "there is another pod", func() bool {
 			list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=revoked"})
 			for i := range list.Items {
 				if list.Items[i].UID != pod.UID {
@@ -151,7 +152,7 @@ func TestGoneWhileNobodyLooked(t *testing.T) {
 	r.stop()
 	must(t, w.admin.BatchV1().Jobs(ns).Delete(t.Context(), "gone", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 	for _, p := range []*corev1.Pod{pod, bare} {
-		within(t, 2*time.Minute, "the pod is gone", func() bool {
+		timing.Within(t, 2*time.Minute, "the pod is gone", func() bool {
 			_ = w.admin.CoreV1().Pods(ns).Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 			_, err := w.admin.CoreV1().Pods(ns).Get(t.Context(), p.Name, metav1.GetOptions{})
 			return err != nil
@@ -175,7 +176,7 @@ func TestMaxAge(t *testing.T) {
 	ns := w.namespace(t, true, "alice")
 	_, pod := r.active(ns, "long")
 	first := r.row(pod, delegation.Active).Row.ExpiresAt
-	within(t, 3*age, "the row outlives its first life", func() bool {
+	timing.Within(t, 3*age, "the row outlives its first life", func() bool {
 		row := r.row(pod, delegation.Active).Row
 		if row.Expired(time.Now()) {
 			t.Fatalf("the row has expired")
@@ -203,7 +204,7 @@ func TestClocksThatDiffer(t *testing.T) {
 	pod := r.podOf(job)
 	r.bind(pod)
 	began := time.Now()
-	within(t, 2*time.Minute, "some time passes", func() bool { r.unknown(job.UID); return time.Since(began) > 3*time.Second })
+	timing.Within(t, 2*time.Minute, "some time passes", func() bool { r.unknown(job.UID); return time.Since(began) > 3*time.Second })
 	off.Store(0)
 	r.submitted(job.UID)
 	r.row(pod, delegation.Active)
@@ -239,7 +240,7 @@ func TestTheCertificate(t *testing.T) {
 	holds := func(want string) {
 		t.Helper()
 		for _, space := range []string{ns, publishers, listed, release} {
-			within(t, 2*time.Minute, "the ConfigMap holds the "+want+" certificate", func() bool {
+			timing.Within(t, 2*time.Minute, "the ConfigMap holds the "+want+" certificate", func() bool {
 				m, err := w.admin.CoreV1().ConfigMaps(space).Get(t.Context(), "lanyard-ca", metav1.GetOptions{})
 				return err == nil && m.Data[wire.CAFile] == want
 			})

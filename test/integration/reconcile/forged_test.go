@@ -13,6 +13,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // forgery is a pod that says of itself that the Job controller made it for a job, with everything that the webhook would add.
@@ -68,7 +69,7 @@ func TestForgedWhileEverythingIsGone(t *testing.T) {
 			r.warned(ns, lie.UID, "before_guards")
 			r.settled()
 			began := time.Now()
-			within(t, 2*time.Minute, "it stays so", func() bool { r.unknown(lie.UID); return time.Since(began) > 3*time.Second })
+			timing.Within(t, 2*time.Minute, "it stays so", func() bool { r.unknown(lie.UID); return time.Since(began) > 3*time.Second })
 			if s := r.submitted(victim.UID); s.Submitter != "alice" || !s.Open() {
 				t.Errorf("the victim's submission is %+v", s)
 			}

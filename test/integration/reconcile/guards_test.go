@@ -18,6 +18,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
 	"github.com/lanyard-k8s/lanyard/policy"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // damage is a way to take a guard away, and what gives it back.
@@ -123,14 +124,14 @@ func TestNothingNewWhileAGuardIsDown(t *testing.T) {
 			r.bind(pod)
 			r.bind(running) // confirmed before: it is activated all the same
 			r.row(running, delegation.Active)
-			within(t, 2*time.Minute, "people are told", func() bool { return r.drifts(t, drifted) })
+			timing.Within(t, 2*time.Minute, "people are told", func() bool { return r.drifts(t, drifted) })
 			r.unknown(meanwhile.UID)
 			if got := r.epoch(t); !got.Equal(epoch) {
 				t.Errorf("the epoch moved to %s while the guard was down", got)
 			}
 
 			d.undo(t, w)
-			within(t, 2*time.Minute, "the epoch moves", func() bool { return r.epoch(t).After(epoch) })
+			timing.Within(t, 2*time.Minute, "the epoch moves", func() bool { return r.epoch(t).After(epoch) })
 			if got := r.epoch(t); got.Before(drifted.Add(margin - time.Second)) {
 				t.Errorf("the epoch moved from %s to %s, which is no margin", epoch, got)
 			}
@@ -244,7 +245,7 @@ func TestAnUpgradeOfLists(t *testing.T) {
 	w.apply(t, weaker)
 	meanwhile := makeJob(t, w.as(t, "alice"), ns, newJob("meanwhile"))
 	w.apply(t, settings())
-	within(t, 30*time.Second, "the epoch moves", func() bool { return r.epoch(t).After(epoch) })
+	timing.Within(t, 30*time.Second, "the epoch moves", func() bool { return r.epoch(t).After(epoch) })
 	r.warned(ns, meanwhile.UID, "before_guards")
 	r.unknown(meanwhile.UID)
 	if s := r.submitted(second.UID); !s.Open() {
@@ -263,7 +264,7 @@ func TestALabelOnAnOldNamespace(t *testing.T) {
 	stamped := newJob("stamped")
 	stamped.Annotations = map[string]string{wire.AnnotationCreatedBy: "alice"}
 	stamped = makeJob(t, alice, ns, stamped)
-	within(t, 5*time.Second, "a second passes", func() bool { return time.Since(stamped.CreationTimestamp.Time) > 1500*time.Millisecond })
+	timing.Within(t, 5*time.Second, "a second passes", func() bool { return time.Since(stamped.CreationTimestamp.Time) > 1500*time.Millisecond })
 	_, err := w.admin.CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"`+wire.LabelJobs+`":"`+wire.JobsManaged+`"}}}`), metav1.PatchOptions{})
 	must(t, err)
@@ -271,7 +272,7 @@ func TestALabelOnAnOldNamespace(t *testing.T) {
 	r.warned(ns, stamped.UID, "before_guards", "before the namespace was managed")
 	var after delegation.Submission
 	tries := 0
-	within(t, 2*time.Minute, "a new job is confirmed", func() bool {
+	timing.Within(t, 2*time.Minute, "a new job is confirmed", func() bool {
 		tries++ // the first may be made before the API server has heard of the label, and has no stamp then
 		job, err := alice.BatchV1().Jobs(ns).Create(t.Context(), newJob(fmt.Sprintf("after-%d", tries)), metav1.CreateOptions{})
 		if err == nil && job.Annotations[wire.AnnotationCreatedBy] == "alice" {

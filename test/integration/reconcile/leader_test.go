@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // leads says whether a replica's metrics call it the leader.
@@ -40,7 +41,7 @@ func TestOneLeads(t *testing.T) {
 		})), append(regs, reg)
 	}
 	first := 0
-	within(t, 30*time.Second, "one leads", func() bool {
+	timing.Within(t, 30*time.Second, "one leads", func() bool {
 		one, two := leads(t, regs[0]), leads(t, regs[1])
 		if two {
 			first = 1
@@ -57,7 +58,7 @@ func TestOneLeads(t *testing.T) {
 	if leads(t, regs[first]) {
 		t.Error("one that has stopped leads")
 	}
-	took := within(t, 2*time.Minute, "the other leads", func() bool { return leads(t, regs[1-first]) })
+	took := timing.Within(t, 2*time.Minute, "the other leads", func() bool { return leads(t, regs[1-first]) })
 	t.Logf("the other leads after %s", took.Round(time.Millisecond))
 	job = makeJob(t, w.as(t, "alice"), ns, newJob("led-by-the-other"))
 	rigs[1-first].submitted(job.UID)

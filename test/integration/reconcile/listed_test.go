@@ -21,6 +21,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
 	"github.com/lanyard-k8s/lanyard/policy"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // unlisted are the settings without the kinds of other people's controllers.
@@ -48,7 +49,7 @@ func (w *world) apply(t *testing.T, s policy.Settings) {
 // counts.
 func (r *rig) lists(kind string, want bool) {
 	r.t.Helper()
-	within(r.t, 60*time.Second, "the kind "+kind+" is listed or not", func() bool {
+	timing.Within(r.t, 60*time.Second, "the kind "+kind+" is listed or not", func() bool {
 		saved, err := r.store.Guard(r.t.Context())
 		must(r.t, err)
 		since, listed := saved.Policies["kind/"+kind]
@@ -65,7 +66,7 @@ func (w *world) stampedFor(t *testing.T, user, stamp, ns string, resource schema
 		"spec":     map[string]any{"replicas": map[string]any{"template": map[string]any{}}},
 	}}
 	var made *unstructured.Unstructured
-	within(t, 30*time.Second, user+" makes a "+kind, func() bool {
+	timing.Within(t, 30*time.Second, user+" makes a "+kind, func() bool {
 		var err error
 		made, err = w.dynamic(t, user).Resource(resource).Namespace(ns).Create(t.Context(), o, metav1.CreateOptions{})
 		return err == nil
@@ -143,7 +144,7 @@ func TestAKindWhoseResourceIsMisspelt(t *testing.T) {
 	must(t, w.in.RemoveWebhooks(t.Context()))
 	began := time.Now()
 	r := w.begin(t, with(misspelt))
-	within(t, 60*time.Second, "people are told", func() bool {
+	timing.Within(t, 60*time.Second, "people are told", func() bool {
 		return r.told(t, "KindNotGuarded", `kubeflow.org/PyTorchJob is not served as "pytorchjob"`, began)
 	})
 	r.lists("kubeflow.org/PyTorchJob", true)
@@ -204,7 +205,7 @@ func TestWorkOfAKindThatLeavesTheList(t *testing.T) {
 	w.apply(t, unlisted())
 	r = w.begin(t, with(unlisted()))
 	r.lists("kubeflow.org/PyTorchJob", false)
-	within(t, 30*time.Second, "nothing guards the template", func() bool { return evil() == nil })
+	timing.Within(t, 30*time.Second, "nothing guards the template", func() bool { return evil() == nil })
 	r.stop()
 	w.apply(t, settings())
 	r = w.begin(t)
@@ -228,8 +229,8 @@ func TestWorkOfAKindThatLeavesTheList(t *testing.T) {
 	m, err := reconcile.NewMetrics(reg)
 	must(t, err)
 	r = w.begin(t, with(unlisted()), func(o *reconcile.Options) { o.Metrics, o.Every, o.KindGone = m, 500*time.Millisecond, 4*time.Second })
-	within(t, 30*time.Second, "they are counted", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 2 })
+	timing.Within(t, 30*time.Second, "they are counted", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 2 })
 	r.closed(work.GetUID(), delegation.WorkGone)
 	r.closed(other.GetUID(), delegation.WorkGone)
-	within(t, 30*time.Second, "they are counted no more", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 0 })
+	timing.Within(t, 30*time.Second, "they are counted no more", func() bool { return value(t, reg, "lanyard_exchange_orphaned_submissions") == 0 })
 }

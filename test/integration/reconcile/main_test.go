@@ -26,6 +26,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/cluster"
 	"github.com/lanyard-k8s/lanyard/test/cluster/install"
 	"github.com/lanyard-k8s/lanyard/test/cluster/program"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 const (
@@ -236,7 +237,7 @@ func (w *world) namespace(t *testing.T, managed bool, editors ...string) string 
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}, metav1.CreateOptions{})
 		must(t, err)
-		within(t, 2*time.Minute, user+" may list pods", func() bool {
+		timing.Within(t, 2*time.Minute, user+" may list pods", func() bool {
 			_, err := w.as(t, user).CoreV1().Pods(space.Name).List(t.Context(), metav1.ListOptions{Limit: 1})
 			return err == nil
 		})

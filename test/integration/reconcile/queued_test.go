@@ -15,6 +15,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // later is a time that runs ahead, for the reconciler and for what it hears of the API server's alike.
@@ -70,7 +71,7 @@ func TestAJobThatIsQueuedForDays(t *testing.T) {
 			for range 3 {
 				l.ahead.Add(int64(24 * time.Hour))
 				before := store.times.Load()
-				within(t, 60*time.Second, "everything is gone through", func() bool { return store.times.Load() >= before+2 })
+				timing.Within(t, 60*time.Second, "everything is gone through", func() bool { return store.times.Load() >= before+2 })
 			}
 			if restarts {
 				r.stop()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // many is how many pods a restart has to judge, in how much time; busy is what a machine is given that has other work to do.
@@ -61,7 +62,7 @@ func bar(t *testing.T) time.Duration {
 func calmly(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	next := time.Now()
-	within(t, patient, what, func() bool {
+	timing.Within(t, patient, what, func() bool {
 		if time.Now().Before(next) {
 			return false
 		}
@@ -76,7 +77,7 @@ func TestAThousandPodsAfterARestart(t *testing.T) {
 	w := theWorld(t)
 	r := w.running(t)
 	ns := w.namespace(t, true, "alice")
-	within(t, 30*time.Second, "what other tests have left is gone", func() bool { return r.count(delegation.Pending) == 0 })
+	timing.Within(t, 30*time.Second, "what other tests have left is gone", func() bool { return r.count(delegation.Pending) == 0 })
 	r.stop()
 	alice := w.as(t, "alice")
 	for i := range many / perJob {
@@ -84,7 +85,7 @@ func TestAThousandPodsAfterARestart(t *testing.T) {
 			j.Spec.Parallelism, j.Spec.Completions = new(int32(perJob)), new(int32(perJob))
 		}))
 	}
-	took := within(t, patient, "there are a thousand pods", func() bool {
+	took := timing.Within(t, patient, "there are a thousand pods", func() bool {
 		list, err := w.admin.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		return err == nil && len(list.Items) >= many
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // audience is what tokens are issued for.
@@ -101,7 +102,7 @@ func (w *world) epoch(t *testing.T) time.Time {
 // settled waits until the epoch has passed by a second, since creation times are cut.
 func (r *rig) settled() {
 	r.t.Helper()
-	within(r.t, 30*time.Second, "the epoch has passed", func() bool {
+	timing.Within(r.t, 30*time.Second, "the epoch has passed", func() bool {
 		e := r.epoch(r.t)
 		return !e.IsZero() && time.Now().After(e.Add(time.Second))
 	})
@@ -111,7 +112,7 @@ func (r *rig) settled() {
 func (r *rig) submitted(uid types.UID) delegation.Submission {
 	r.t.Helper()
 	var s delegation.Submission
-	within(r.t, 2*time.Minute, "there is a submission", func() bool {
+	timing.Within(r.t, 2*time.Minute, "there is a submission", func() bool {
 		var err error
 		s, err = r.store.Submission(r.t.Context(), string(uid))
 		return err == nil
@@ -129,7 +130,7 @@ func rowName(p *corev1.Pod) string {
 func (r *rig) row(p *corev1.Pod, want delegation.RowState) delegation.Standing {
 	r.t.Helper()
 	var s delegation.Standing
-	within(r.t, 2*time.Minute, "the row of "+p.Name+" is "+string(want), func() bool {
+	timing.Within(r.t, 2*time.Minute, "the row of "+p.Name+" is "+string(want), func() bool {
 		var err error
 		s, err = r.store.Get(r.t.Context(), rowName(p))
 		return err == nil && s.Row.State == want
@@ -149,7 +150,7 @@ func (r *rig) unknown(uid types.UID) {
 func (r *rig) warned(namespace string, uid types.UID, words ...string) {
 	r.t.Helper()
 	var last string
-	within(r.t, 2*time.Minute, "there is an Event with "+strings.Join(words, ", "), func() bool {
+	timing.Within(r.t, 2*time.Minute, "there is an Event with "+strings.Join(words, ", "), func() bool {
 		events, err := r.admin.CoreV1().Events(namespace).List(r.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false
@@ -202,7 +203,7 @@ func makePod(t *testing.T, client kubernetes.Interface, p *corev1.Pod, namespace
 func (r *rig) podOf(j *batchv1.Job) *corev1.Pod {
 	r.t.Helper()
 	var pod *corev1.Pod
-	within(r.t, 30*time.Second, "there is a pod of "+j.Name, func() bool {
+	timing.Within(r.t, 30*time.Second, "there is a pod of "+j.Name, func() bool {
 		list, err := r.admin.CoreV1().Pods(j.Namespace).List(r.t.Context(), metav1.ListOptions{LabelSelector: "controller-uid=" + string(j.UID)})
 		if err != nil || len(list.Items) == 0 {
 			return false
@@ -234,19 +235,4 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// within asks until the answer is yes, and returns how long that took.
-func within(t *testing.T, limit time.Duration, what string, ok func() bool) time.Duration {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	start := time.Now()
-	for !ok() {
-		<-tick.C
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-	return time.Since(start)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/delegation"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestAUsersJob is the main road: a Job of alice's, its pod by the real Job controller, the row active once the pod has a node.
@@ -129,7 +130,7 @@ func TestCronJobs(t *testing.T) {
 	if got := r.row(pod, delegation.Active); got.Submission.Submitter != "alice" {
 		t.Errorf("a parent that goes touches running work: %+v", got)
 	}
-	within(t, 2*time.Minute, "the CronJob is gone", func() bool {
+	timing.Within(t, 2*time.Minute, "the CronJob is gone", func() bool {
 		_, err := w.admin.BatchV1().CronJobs(ns).Get(t.Context(), "nightly", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/delegation"
 	"github.com/lanyard-k8s/lanyard/exchange/reconcile"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestAPodOutlivesItsTombstone: the row of a pod that runs on after it was revoked or refused has its time, and the pod is judged again,
@@ -21,7 +22,7 @@ func TestAPodOutlivesItsTombstone(t *testing.T) {
 	must(t, err)
 	last := r.row(pod, delegation.Revoked).Row
 	for _, what := range []string{"the row of a revoked submission", "the row of a refused pod"} {
-		within(t, 2*time.Minute, what+" is followed by another", func() bool {
+		timing.Within(t, 2*time.Minute, what+" is followed by another", func() bool {
 			s, err := r.store.Get(t.Context(), rowName(pod))
 			if err != nil || !s.Row.CreatedAt.After(last.CreatedAt) {
 				return false
