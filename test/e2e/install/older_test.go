@@ -201,7 +201,7 @@ func TestOlderStates(t *testing.T) {
 	whole := filepath.Join(dir, "whole")
 	do := func(args ...string) {
 		t.Helper()
-		args = append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always"}, args...)
+		args = append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always", "-c", "commit.gpgsign=false"}, args...)
 		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v: %s", args, err, out)
 		}
