@@ -13,7 +13,8 @@ import (
 	"github.com/lanyard-k8s/lanyard/webhook/settings"
 )
 
-// TestOneAddressKeepsNoAPIServerOut: it has as many connections as there are calls, is turned away over that, and another is served.
+// TestOneAddressKeepsNoAPIServerOut: it has as many connections as there are calls, is turned away over that, and another is served. On Linux
+// alone the loopback has more addresses than one.
 func TestOneAddressKeepsNoAPIServerOut(t *testing.T) {
 	t.Parallel()
 	d, _ := newDesk(t, limited(settings.Limits{MaxBodyBytes: 1 << 20, MaxInFlight: 8, MaxInFlightBytes: 1 << 20}))

@@ -15,6 +15,7 @@ import (
 )
 
 // TestOneContainerTakesNotAllConnections: it is closed out over its bound, the others are answered, and places come back.
+// On Linux alone the loopback has more addresses than one.
 func TestOneContainerTakesNotAllConnections(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
