@@ -130,14 +130,24 @@ func disregarded(t *testing.T, pid int, want []syscall.Signal) string {
 func TestASubmissionThatTakesLongSaysSo(t *testing.T) {
 	t.Parallel()
 	terminal, screen := openTerminal(t)
+	var line string
 	seen := make(chan struct{})
 	path := stand(t, func(w http.ResponseWriter, _ *http.Request) {
-		<-seen
+		select {
+		case <-seen:
+			if strings.TrimSpace(line) != "starting..." {
+				t.Errorf("the first line is %q, want starting...", line)
+			}
+		case <-time.After(time.Minute):
+			t.Error("no line was written in a minute, want starting...")
+		}
 		runs(w)
 	})
 	go func() {
-		if line, err := bufio.NewReader(screen).ReadString('\n'); err == nil && strings.TrimSpace(line) == "starting..." {
-			close(seen)
+		defer close(seen)
+		var err error
+		if line, err = bufio.NewReader(screen).ReadString('\n'); err != nil {
+			line += err.Error()
 		}
 	}()
 	sub := &submission{c: newJobsCaller(path), spec: jobspec.Spec{}, s: streams{out: io.Discard, err: terminal}, quiet: time.Millisecond}
