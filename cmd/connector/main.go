@@ -8,6 +8,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/internal/cli"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+	"github.com/lanyard-k8s/lanyard/internal/memory"
 )
 
 func main() {
@@ -15,7 +16,7 @@ func main() {
 }
 
 func realMain() int {
-	heedMemory()
+	memory.Heed()
 	ctx, stop := lifecycle.Signals(context.Background())
 	defer stop()
 	return cli.Execute(ctx, newRoot(), os.Args[1:], os.Stdout, os.Stderr)

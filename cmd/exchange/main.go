@@ -9,6 +9,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/internal/cli"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+	"github.com/lanyard-k8s/lanyard/internal/memory"
 )
 
 // umask keeps others out of every file and directory that the program makes without saying how: keys, records and proofs lie beside
@@ -21,6 +22,7 @@ func main() {
 }
 
 func realMain() int {
+	memory.Heed()
 	ctx, stop := lifecycle.Signals(context.Background())
 	defer stop()
 	return cli.Execute(ctx, newRoot(), os.Args[1:], os.Stdout, os.Stderr)

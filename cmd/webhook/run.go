@@ -30,7 +30,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	}
 	log.Info("configuration loaded", obs.KeyConfig, cfg)
 	if os.Getenv("GOMEMLIMIT") == "" {
-		// Without it the heap may grow to twice of what is in use before it is collected, which is more than the chart's limit.
+		// Without either the heap may grow to twice of what is in use before it is collected.
 		debug.SetMemoryLimit(cfg.Limits.Memory())
 	}
 	reg := obs.NewRegistry()

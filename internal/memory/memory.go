@@ -1,4 +1,5 @@
-package main
+// Package memory keeps a program within the memory that its container may have.
+package memory
 
 import (
 	"os"
@@ -20,8 +21,8 @@ func softLimit(text string) (int64, bool) {
 	return n - n/10, true
 }
 
-// heedMemory has the runtime collect before the container's limit ends the process.
-func heedMemory() {
+// Heed has the runtime collect before the container's limit ends the process.
+func Heed() {
 	if limit, given := softLimit(os.Getenv(envMemory)); given {
 		debug.SetMemoryLimit(limit)
 	}
