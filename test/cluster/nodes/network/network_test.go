@@ -5,13 +5,16 @@ package network_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lanyard-k8s/lanyard/test/cluster/filelock"
 	"github.com/lanyard-k8s/lanyard/test/cluster/nodes"
 	"github.com/lanyard-k8s/lanyard/test/cluster/nodes/network"
 	"github.com/lanyard-k8s/lanyard/test/cluster/nodes/slot"
@@ -25,7 +28,7 @@ func TestMachinesStayWithinReach(t *testing.T) {
 	if why := nodes.Unavailable(); why != "" {
 		t.Skip(why)
 	}
-	p := network.NewPlan(slot.Count + os.Getpid()%16) // beyond those that clusters take
+	p := plan(t)
 	t.Cleanup(func() {
 		if err := network.Down(context.Background(), p); err != nil {
 			t.Error(err)
@@ -46,6 +49,34 @@ func TestMachinesStayWithinReach(t *testing.T) {
 		}
 		reach(t, "the control plane, without the node", p.ControlAddress())
 	}
+}
+
+// plan is one beyond those that clusters take, held by a lock until the test ends. What a run that was killed has left under its number
+// is cleared away.
+func plan(t *testing.T) network.Plan {
+	t.Helper()
+	if err := os.MkdirAll(slot.Base, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for number := slot.Count; number <= 31; number++ {
+		lock, err := filelock.Try(filepath.Join(slot.Base, fmt.Sprintf("slot-%d.lock", number)))
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lock.Close() }) // after what stands under the number is gone
+		p := network.NewPlan(number)
+		if err := network.Down(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if !p.Clashes() {
+			return p
+		}
+	}
+	t.Fatal("no number is free: other tests are running, or their addresses are in use here")
+	return network.Plan{}
 }
 
 // reach connects to a port that nobody serves: a machine that is there refuses it.
