@@ -25,11 +25,7 @@ func (r *rig) replicaRows(t testing.TB, prefix string) (all [][]row) {
 func (r *rig) rowsOfReplica(t testing.TB, pod *corev1.Pod, prefix string) []row {
 	t.Helper()
 	path := filepath.Join(r.disk(pod.Spec.NodeName), "var/lib/kubelet/pods", string(pod.UID), "volumes/kubernetes.io~empty-dir/store/store/events.db")
-	rows, err := readRows(path, prefix)
-	if err != nil {
-		t.Logf("reading the store of %s: %v", pod.Name, err) // it may be locked
-	}
-	return rows
+	return awaitRows(t, pod.Name, path, prefix)
 }
 
 // startTLSLoad starts a publisher on each node that sends to the Deployment over TLS, and waits until both are at it.

@@ -34,10 +34,21 @@ type row struct {
 // rows are what a node's connector has stored of the events whose ids have a beginning.
 func (r *rig) rows(t testing.TB, node, prefix string) []row {
 	t.Helper()
-	all, err := readRows(filepath.Join(r.disk(node), storePath), prefix)
-	if err != nil {
-		t.Logf("reading the store of %s: %v", node, err) // it may not be there yet, or be locked
-	}
+	return awaitRows(t, node, filepath.Join(r.disk(node), storePath), prefix)
+}
+
+// awaitRows waits until a store can be read: one that is locked, or not there yet, does not say that nothing is in it.
+func awaitRows(t testing.TB, whose, path, prefix string) (all []row) {
+	t.Helper()
+	said := ""
+	await(t, patience, "the store of "+whose+" can be read", func() bool {
+		var err error
+		if all, err = readRows(path, prefix); err != nil && err.Error() != said {
+			said = err.Error()
+			t.Logf("reading the store of %s: %v", whose, err)
+		}
+		return err == nil
+	})
 	return all
 }
 
