@@ -25,6 +25,7 @@ const (
 	// discovery is what the exchange tells everybody who gets through to it.
 	discovery = "https://lanyard-exchange." + house.Namespace + ".svc:8443" + wire.PathDiscovery
 	elsewhere = "http://service." + outside + ".svc:8080/"
+	apiServer = "https://kubernetes.default.svc/healthz"
 )
 
 // called is a line of program workload's about a call.
@@ -63,6 +64,9 @@ func awaitCalls(t *testing.T, h *house.House, pod *corev1.Pod, what string, want
 
 func served(c called) bool { return c.Status == http.StatusOK }
 
+// heard says that somebody has answered a call, be it with a refusal: the network has let it through.
+func heard(c called) bool { return c.Status != 0 }
+
 // closed says that the network has refused a call, as it does here: there was no connection, though there is who listens.
 func closed(c called) bool { return c.Status == 0 && strings.Contains(c.Error, "connection refused") }
 
@@ -86,13 +90,15 @@ func serviceOutside(t *testing.T, h *house.House) {
 	must(t, err)
 }
 
-// trusting gives a pod of somebody outside what the exchange's certificate is checked against.
-func trusting(pod *corev1.Pod) {
-	pod.Spec.Volumes = []corev1.Volume{{Name: "ca", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: wire.DefaultCAConfigMap},
-	}}}}
-	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca", ReadOnly: true}}
-	pod.Spec.Containers[0].Args = append(pod.Spec.Containers[0].Args, "--ca-file=/ca/"+wire.CAFile)
+// trusting gives a pod of somebody outside a ConfigMap with what the certificate is checked against: the exchange's, or the API server's.
+func trusting(configMap string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "ca", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
+		}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca", ReadOnly: true}}
+		pod.Spec.Containers[0].Args = append(pod.Spec.Containers[0].Args, "--ca-file=/ca/"+wire.CAFile)
+	}
 }
 
 // TestNetworkPolicies has pods call each other as the network policies of the chart let them and do not: the exchange's port is open to
@@ -103,14 +109,16 @@ func TestNetworkPolicies(t *testing.T) {
 	t.Parallel()
 	h := enter(t)
 	serviceOutside(t, h)
-	stranger := caller(t, h, outside, "stranger-to-exchange", discovery, trusting)
+	stranger := caller(t, h, outside, "stranger-to-exchange", discovery, trusting(wire.DefaultCAConfigMap))
 	free := caller(t, h, outside, "stranger-elsewhere", elsewhere, nil)
 	job := caller(t, h, house.Managed, "job-to-exchange", discovery, nil)
 	confined := caller(t, h, house.Managed, "job-elsewhere", elsewhere, nil)
-	toAPI := caller(t, h, house.Managed, "job-to-api-server", "https://kubernetes.default.svc/healthz", nil)
+	freeToAPI := caller(t, h, outside, "stranger-to-api-server", apiServer, trusting("kube-root-ca.crt"))
+	toAPI := caller(t, h, house.Managed, "job-to-api-server", apiServer, nil)
 
 	awaitCalls(t, h, job, "served by the exchange", served)
 	awaitCalls(t, h, free, "served by the service outside", served)
+	awaitCalls(t, h, freeToAPI, "answered by the API server", heard)
 	awaitCalls(t, h, stranger, "kept from the exchange", closed)
 	awaitCalls(t, h, confined, "kept from the service outside", closed)
 	awaitCalls(t, h, toAPI, "kept from the API server", closed)
