@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -81,27 +82,27 @@ func (s *podStore) Delete(obj any) error {
 // Replace takes in everything that this watch shows. Whoever it showed alive and is not among it has died unseen while there
 // was no watch; a new pod under an old name has another UID and saves nobody. What other watches show is left alone.
 func (s *podStore) Replace(objects []any, _ string) error {
-	live, ended := make(map[string]int64, len(objects)), []string(nil)
+	live, ended := make(map[string]int64, len(objects)), map[string]bool{}
 	for _, obj := range objects {
 		seen, err := look(obj)
 		if err != nil {
 			return err
 		}
 		if seen.ended {
-			ended = append(ended, seen.uid)
+			ended[seen.uid] = true
 			continue
 		}
 		live[seen.uid] = seen.deletion
 	}
 	s.change(func(now time.Time) []string {
-		died, gone := s.end(ended...), []string(nil)
+		died, gone := s.end(slices.Collect(maps.Keys(ended))...), []string(nil)
 		for uid, before := range s.pods.live {
 			if _, ok := live[uid]; !ok && before.pulse == &s.pulse {
 				gone = append(gone, uid)
 			}
 		}
 		for uid, by := range s.pods.ended {
-			if by == &s.pulse && !slices.Contains(ended, uid) {
+			if by == &s.pulse && !ended[uid] {
 				gone = append(gone, uid)
 			}
 		}
