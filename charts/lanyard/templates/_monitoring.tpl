@@ -13,10 +13,7 @@ metadata:
   name: {{ $.name }}
   namespace: {{ $.root.Release.Namespace }}
   labels:
-    {{- include "lanyard.labels" $.root | nindent 4 }}
-    {{- with $v.labels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "lanyard.labels.beside" (dict "root" $.root "beside" $v.labels) | nindent 4 }}
 spec:
   selector:
     matchLabels:

@@ -12,6 +12,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end }}
 {{- end }}
 
+{{/*
+lanyard.labels.beside: lanyard.labels, and labels of one kind of object or of one program's pods, which win over those of commonLabels: a
+key twice in one mapping is no YAML. Takes (dict "root" ROOT "beside" MAP).
+*/}}
+{{- define "lanyard.labels.beside" -}}
+{{- $all := dict -}}
+{{- range $key, $value := .root.Values.commonLabels }}{{ $_ := set $all $key $value }}{{ end -}}
+{{- range $key, $value := .beside }}{{ $_ := set $all $key $value }}{{ end -}}
+{{- $values := merge (dict "commonLabels" $all) (omit .root.Values "commonLabels") -}}
+{{- include "lanyard.labels" (dict "Release" .root.Release "Chart" .root.Chart "Values" $values) }}
+{{- end }}
+
 {{/* The labels that select the webhook's pods; they never change, since a Deployment's selector cannot. */}}
 {{- define "lanyard.webhook.selector" -}}
 app.kubernetes.io/part-of: lanyard
@@ -81,9 +93,14 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{/* lanyard.fixedUser: whether pods name their user ("true" or ""); values of a chart that had no such key leave it at that. */}}
+{{- define "lanyard.fixedUser" -}}
+{{- if get (.Values.podSecurity | default (dict "fixedUser" true)) "fixedUser" }}true{{ end }}
+{{- end }}
+
 {{- define "lanyard.podSecurity" -}}
 runAsNonRoot: true
-{{- if .Values.podSecurity.fixedUser }}
+{{- if include "lanyard.fixedUser" . }}
 runAsUser: 65532
 runAsGroup: 65532
 {{- end }}

@@ -21,7 +21,7 @@ Its pods wait for Secret {{ $v.store.connectionSecret.name }} with the database'
 {{ end }}
 {{- if and .Values.jobs.caConfigMap.manage (not (without (include "lanyard.exchange.told" . | fromJsonArray) $ns)) }}
 WARNING: jobs.namespaces is empty, so the exchange may write ConfigMap {{ .Values.jobs.caConfigMap.name }} in no managed namespace, and jobs do not know its CA certificate.
-Name the managed namespaces there (helm upgrade --reuse-values --set 'jobs.namespaces={NAMESPACE}'), or set
+Name the managed namespaces there (helm upgrade --reset-then-reuse-values --set 'jobs.namespaces={NAMESPACE}'), or set
 jobs.caConfigMap.manage: false and hand the certificate out yourself.
 {{ end }}
 {{- if and .Values.jobs.baseURL (not $v.issuer) (not .Values.gateway.namespaces) .Values.networkPolicy.enabled }}

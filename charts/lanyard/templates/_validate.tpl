@@ -25,6 +25,8 @@ the programs: whoever reads it has changed nothing in a test.
 {{- range list "lanyard-webhook" "lanyard-connector" "lanyard-connector-deployment" "lanyard-exchange" "lanyard-uninstall" "lanyard-test" -}}
 {{- $_ := set $all "own" (append $all.own (printf "system:serviceaccount:%s:%s" $.Release.Namespace .)) -}}
 {{- end -}}
+{{- include "lanyard.validate.complete" (dict "all" $all "root" .) -}}
+{{- if not $all.faults -}}
 {{- include "lanyard.validate.auth" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.jobs" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.kinds" (dict "all" $all "root" .) -}}
@@ -33,6 +35,7 @@ the programs: whoever reads it has changed nothing in a test.
 {{- include "lanyard.validate.exchange" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.certs" (dict "all" $all "root" .) -}}
 {{- include "lanyard.validate.cluster" (dict "all" $all "root" .) -}}
+{{- end -}}
 {{- toJson $all.faults -}}
 {{- end }}
 

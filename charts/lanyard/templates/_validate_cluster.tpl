@@ -14,13 +14,12 @@ has the same patterns.
 {{- include "lanyard.fault" (dict "all" $all "at" "tests.namespace" "say" "is on admission.excludedNamespaces, where the webhook is never called: the test could only fail") -}}
 {{- end -}}
 {{- end -}}
-{{- range $key, $_ := $v.commonLabels -}}
-{{- if regexMatch "^(app\\.kubernetes\\.io|helm\\.sh|lanyard\\.dev)/" $key -}}
-{{- include "lanyard.fault" (dict "all" $all "at" "commonLabels" "say" (printf "%s is the chart's or Lanyard's own; selectors, policies and the uninstall go by it" $key)) -}}
+{{- include "lanyard.validate.metadata" . -}}
+{{- include "lanyard.validate.limits" . -}}
+{{- with $v.podSecurity -}}
+{{- include "lanyard.check.bool" (dict "all" $all "at" "podSecurity.fixedUser" "value" .fixedUser) -}}
 {{- end -}}
-{{- end -}}
-{{- include "lanyard.check.bool" (dict "all" $all "at" "podSecurity.fixedUser" "value" $v.podSecurity.fixedUser) -}}
-{{- if not (has $v.webhook.spreadOverNodes (list "ScheduleAnyway" "DoNotSchedule")) -}}
+{{- if not (has ($v.webhook.spreadOverNodes | default "ScheduleAnyway") (list "ScheduleAnyway" "DoNotSchedule")) -}}
 {{- include "lanyard.fault" (dict "all" $all "at" "webhook.spreadOverNodes" "say" "must be ScheduleAnyway or DoNotSchedule") -}}
 {{- end -}}
 {{- range $key := list "apiServerCIDRs" "databaseCIDRs" -}}
@@ -67,14 +66,29 @@ lanyard.check.hostDir: a host's directory that is ours alone. Every publisher mo
 all of them: a directory of the system's, or one that holds such, would be given away.
 */}}
 {{- define "lanyard.check.hostDir" -}}
+{{- if include "lanyard.systems" .value -}}
+{{- include "lanyard.fault" (dict "all" .all "at" .at "say" (printf "must be a directory of Lanyard's own, such as /var/run/nvsentinel or /var/lib/lanyard/spool: %s is the system's, or holds what is, and whoever mounts it would reach that" (toString .value))) -}}
+{{- else -}}
+{{- include "lanyard.check.path" . -}}
+{{- end -}}
+{{- end }}
+
+{{/* lanyard.check.hostSocket: a socket of the host's, whose directory the DaemonSet mounts as uid 0, so that it may be no more than that. */}}
+{{- define "lanyard.check.hostSocket" -}}
+{{- $dir := dir (toString .value) -}}
+{{- if or (eq $dir "/") (include "lanyard.systems" $dir) -}}
+{{- include "lanyard.fault" (dict "all" .all "at" .at "say" (printf "must lie in a directory of another connector's own, such as /var/run/nvsentinel: %s is the system's, or holds what is, and the DaemonSet would mount it" $dir)) -}}
+{{- else -}}
+{{- include "lanyard.check.path" . -}}
+{{- end -}}
+{{- end }}
+
+{{/* lanyard.systems: whether a host's directory is the system's, or holds what is ("true" or ""). */}}
+{{- define "lanyard.systems" -}}
 {{- $of := "^/(bin|boot|dev|etc|lib|lib32|lib64|proc|root|sbin|sys|usr)(/|$)" -}}
 {{- $kept := "^(/var/lib/(cni|containerd|containers|docker|etcd|kubelet|kube-proxy|rancher|systemd)|/var/log|/opt/cni|(/var)?/run/(containerd|containers|crio|dbus|docker|flannel|k3s|lock|netns|secrets|systemd|udev|user))(/|$)" -}}
 {{- $above := "^/(home|media|mnt|opt|run|srv|tmp|var|var/(cache|lib|opt|run|spool|tmp))$" -}}
 {{- $sock := "\\.sock(/|$)" -}}
-{{- $v := toString .value -}}
-{{- if or (regexMatch $of $v) (regexMatch $kept $v) (regexMatch $above $v) (regexMatch $sock $v) -}}
-{{- include "lanyard.fault" (dict "all" .all "at" .at "say" (printf "must be a directory of Lanyard's own, such as /var/run/nvsentinel or /var/lib/lanyard/spool: %s is the system's, or holds what is, and whoever mounts it would reach that" $v)) -}}
-{{- else -}}
-{{- include "lanyard.check.path" . -}}
-{{- end -}}
+{{- $v := toString . -}}
+{{- if or (regexMatch $of $v) (regexMatch $kept $v) (regexMatch $above $v) (regexMatch $sock $v) -}}true{{- end -}}
 {{- end }}

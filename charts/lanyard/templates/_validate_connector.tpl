@@ -79,7 +79,7 @@
 {{- $all := .all -}}{{- $v := .root.Values.connector.socket -}}{{- $f := $v.sinks.forward -}}{{- $at := "connector.socket.sinks.forward" -}}
 {{- if $f.enabled -}}
 {{- if $f.hostSocket -}}
-{{- include "lanyard.check.path" (dict "all" $all "at" (printf "%s.hostSocket" $at) "value" $f.hostSocket) -}}
+{{- include "lanyard.check.hostSocket" (dict "all" $all "at" (printf "%s.hostSocket" $at) "value" $f.hostSocket) -}}
 {{- range list "address" "serverName" "caConfigMap" -}}
 {{- if get $f . -}}
 {{- include "lanyard.fault" (dict "all" $all "at" (printf "%s.%s" $at .) "say" "stands beside hostSocket, which needs no TLS; keep one of them") -}}
