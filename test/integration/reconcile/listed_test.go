@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -129,6 +130,26 @@ func TestAKindThatIsListedLater(t *testing.T) {
 	}
 }
 
+// askedFor is a store that counts how often each row was asked for, which every look at a pod begins with.
+type askedFor struct {
+	delegation.Store
+	mu    sync.Mutex
+	names map[string]int
+}
+
+func (a *askedFor) Get(ctx context.Context, name string) (delegation.Standing, error) {
+	a.mu.Lock()
+	a.names[name]++
+	a.mu.Unlock()
+	return a.Store.Get(ctx, name)
+}
+
+func (a *askedFor) times(name string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.names[name]
+}
+
 // TestAKindWhoseResourceIsMisspelt lists a kind with a resource that is not its own: the policies look elsewhere, and whoever makes an object
 // of it writes any stamp. Nothing comes of it, and people are told; nor does it once the resource is put right.
 func TestAKindWhoseResourceIsMisspelt(t *testing.T) {
@@ -143,7 +164,8 @@ func TestAKindWhoseResourceIsMisspelt(t *testing.T) {
 	w.apply(t, misspelt)
 	must(t, w.in.RemoveWebhooks(t.Context()))
 	began := time.Now()
-	r := w.begin(t, with(misspelt))
+	asked := &askedFor{Store: w.store, names: map[string]int{}}
+	r := w.begin(t, with(misspelt), func(o *reconcile.Options) { o.Store = asked })
 	timing.Within(t, 60*time.Second, "people are told", func() bool {
 		return r.told(t, "KindNotGuarded", `kubeflow.org/PyTorchJob is not served as "pytorchjob"`, began)
 	})
@@ -155,7 +177,9 @@ func TestAKindWhoseResourceIsMisspelt(t *testing.T) {
 	pod := makePod(t, w.as(t, trainingOwner), worker(planted, "worker-0"), ns)
 	r.bind(pod)
 	job := makeJob(t, w.as(t, "mallory"), ns, newJob("later"))
-	r.submitted(job.UID) // by now the pod has been looked at
+	r.submitted(job.UID) // by now it confirms what it may
+	seen := asked.times(rowName(pod))
+	timing.Within(t, 2*time.Minute, "the pod has been looked at, and is looked at again", func() bool { return asked.times(rowName(pod)) >= seen+2 })
 	if s, err := r.store.Get(t.Context(), rowName(pod)); !errors.Is(err, delegation.ErrNotFound) {
 		t.Errorf("it has a row: %+v, %v", s, err)
 	}
