@@ -17,7 +17,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
 )
 
-// The limits of our own clients, reviews aside, which have theirs. client-go's 5 a second have held others up for minutes.
+// The limits of our own clients, reviews and the looks for their pods aside, which have theirs. client-go's 5 a second have held others up for minutes.
 const (
 	clientQPS   = 50
 	clientBurst = 100
@@ -44,13 +44,30 @@ func (p *parts) findCluster(context.Context) error {
 	if p.cfg.Process.Role == nodebinding.Deployment {
 		p.cluster.QPS, p.cluster.Burst = deploymentQPS, deploymentBurst
 	}
+	return p.makeClients()
+}
+
+// makeClients makes the clients that share the limits of the cluster's configuration, and that of the looks for pods.
+func (p *parts) makeClients() error {
+	var err error
 	if p.client, err = kubernetes.NewForConfig(p.cluster); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
 	if p.metadata, err = metadata.NewForConfig(p.cluster); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
+	if p.asking, err = metadata.NewForConfig(unpaced(p.cluster)); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
 	return nil
+}
+
+// unpaced is a configuration without a rate limit, for what is paced already: a look for a pod follows a review. While the watch of pods is
+// silent every review looks, more often than the watches' client may ask, and the relist that restores trust would queue behind them.
+func unpaced(cluster *rest.Config) *rest.Config {
+	c := rest.CopyConfig(cluster)
+	c.QPS, c.Burst, c.RateLimiter = -1, 0, nil
+	return c
 }
 
 // identifyCallers makes what says who is calling: watches, self-test and reviewer.
@@ -72,7 +89,7 @@ func (p *parts) identifyCallers(context.Context) error {
 }
 
 func (p *parts) watch() error {
-	o := liveness.Options{Log: p.log.WithName("liveness"), Silence: p.cfg.Settings.Liveness.Silence}
+	o := liveness.Options{Log: p.log.WithName("liveness"), Silence: p.cfg.Settings.Liveness.Silence, Asking: p.asking}
 	var err error
 	if p.cfg.Process.Role == nodebinding.Socket {
 		if p.pods, err = liveness.NewNodePods(p.client, p.cfg.Process.NodeName, p.cfg.Settings.Liveness.Namespaces, o); err == nil {

@@ -36,6 +36,7 @@ type parts struct {
 	cluster  *rest.Config // nil when nothing needs one
 	client   kubernetes.Interface
 	metadata metadata.Interface
+	asking   metadata.Interface // without a limit of its own
 
 	selfTest *connector.SelfTest // nil, like what follows, when node binding is off
 	reviewer *tokenreview.Reviewer

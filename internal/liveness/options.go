@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 )
 
@@ -21,6 +22,9 @@ type Options struct {
 	MaxDead  int
 	// Silence is how long a watch may say nothing past its bookmark before it is no longer relied on; zero is 10 s.
 	Silence time.Duration
+	// Asking is what Look asks with; the watches' own client if nil. It should not be held to a rate: when a watch is silent every review
+	// looks, and the relist that ends the silence would wait behind them.
+	Asking metadata.Interface
 }
 
 // filled returns the options with their defaults.

@@ -95,6 +95,9 @@ func NewLabelledPods(client metadata.Interface, o Options) (*Pods, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Asking != nil {
+		client = o.Asking
+	}
 	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
 	p.find = func(ctx context.Context, namespace, name string) (runtime.Object, error) {
 		selector := running + "," + fields.OneTermEqualSelector("metadata.name", name).String()
