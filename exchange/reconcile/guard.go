@@ -30,8 +30,12 @@ const (
 	kindPrefix    = "kind/"
 )
 
-// leftOut stands for the UID of a namespace that bears the label and is excluded by name.
-const leftOut = "excluded"
+// leftOut stands for the UID of a namespace that is excluded by name. everyName, the namespace without a name, says that all of them are
+// noted, labelled or not.
+const (
+	leftOut   = "excluded"
+	everyName = sincePrefix
+)
 
 // guard knows how the policies stand, since when, which namespaces are managed and which kinds are listed since when. All that it says
 // was read from the API server after it was asked.
@@ -211,39 +215,64 @@ func (g *guard) settle(ctx context.Context, next standing) (standing, error) {
 }
 
 // namespaces notes since when each managed namespace is managed. It is learned once, when the namespace is first seen so, and
-// forgotten when it is no longer: what was made in between stood under no policy. One that is left out by name may bear the label all
-// the same; that is noted, lest its label's time count when it is left out no more. (A label that is taken off and put back between two
+// forgotten when it is no longer: what was made in between stood under no policy. (A label that is taken off and put back between two
 // looks keeps its time. Only platform admins can do that.)
+//
+// One that is left out by name may bear the label all the same, and may be given it at any time. So every name that is left out is noted,
+// labelled or not, and stays noted until a look finds the namespace labelled, left out no more, and all policies in order: it counts from
+// then, with the margin that an epoch has. Before, the policies that stood may still have been those that left it out.
 func (g *guard) namespaces(spaces []*metav1.PartialObjectMetadata, next *standing) error {
 	at, ok := g.clock.server()
 	if !ok {
 		return errClock
 	}
+	// A database of an earlier version has noted the labelled ones alone: any other that it does not know may have been left out.
+	_, complete := g.now.seen[everyName]
+	unsure := !complete && !g.now.epoch.IsZero()
+	seen := g.leftOut(next)
 	next.managed = map[string]time.Time{}
-	seen := map[string]delegation.Seen{}
-	maps.Copy(seen, next.seen)
-	maps.DeleteFunc(seen, func(key string, _ delegation.Seen) bool { return strings.HasPrefix(key, sincePrefix) })
 	for _, space := range spaces {
-		key := sincePrefix + space.Name
-		switch {
-		case space.DeletionTimestamp != nil:
-			continue
-		case g.excluded[space.Name]:
-			seen[key] = delegation.Seen{UID: leftOut}
+		if space.DeletionTimestamp != nil || g.excluded[space.Name] {
 			continue
 		}
+		key := sincePrefix + space.Name
 		since := g.now.seen[key]
-		switch since.UID {
-		case string(space.UID):
-		case leftOut:
+		known := since.UID == string(space.UID)
+		switch out := since.UID == leftOut || unsure && !known; {
+		case out && next.state != InOrder:
+			seen[key], next.managed[space.Name] = delegation.Seen{UID: leftOut}, time.Time{} // managed, and nothing is confirmed
+			continue
+		case out:
 			since = delegation.Seen{UID: string(space.UID), Generation: wholeSecond(at.Add(g.margin)).Unix()}
-		default:
+		case !known:
 			since = delegation.Seen{UID: string(space.UID), Generation: labelled(space, at).Unix()}
 		}
 		seen[key], next.managed[space.Name] = since, time.Unix(since.Generation, 0)
 	}
 	next.seen = seen
 	return nil
+}
+
+// leftOut is what a look has found, and of the namespaces those that are left out by name, or were.
+func (g *guard) leftOut(next *standing) map[string]delegation.Seen {
+	seen := map[string]delegation.Seen{}
+	for key, found := range next.seen {
+		if !strings.HasPrefix(key, sincePrefix) {
+			seen[key] = found
+		}
+	}
+	for key, noted := range g.now.seen {
+		if strings.HasPrefix(key, sincePrefix) && noted.UID == leftOut {
+			seen[key] = noted
+		}
+	}
+	for name := range g.excluded {
+		seen[sincePrefix+name] = delegation.Seen{UID: leftOut}
+	}
+	if next.state == InOrder {
+		seen[everyName] = delegation.Seen{UID: leftOut}
+	}
+	return seen
 }
 
 // policyList and bindingList are policies and bindings by name.

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -181,5 +182,138 @@ func TestManagedSince(t *testing.T) {
 	}
 	if got := look(space("runs", "b", -1)); !got.managed["runs"].Equal(at(-2).Time) || !w.manages("runs") {
 		t.Errorf("a restart moved it to %s", got.managed["runs"])
+	}
+}
+
+// TestManagedSinceTheyAreInOrder follows one namespace while its name leaves the list of those that are left out, look by look, a minute
+// apart. What the list of before left out, the policies of before did not look at, however long they stood.
+func TestManagedSinceTheyAreInOrder(t *testing.T) {
+	t.Parallel()
+	const never, aLabel = -1, -2
+	type look struct {
+		excluded   bool
+		labelled   bool
+		state      State
+		generation int64 // of the policy
+		restart    bool
+	}
+	tests := map[string]struct {
+		looks []look
+		old   bool // the database is of a version that noted labelled namespaces alone
+		want  int  // the look from which the namespace counts, at the end
+	}{
+		"policies that come an hour later":  {[]look{{true, true, InOrder, 1, false}, {false, true, Drift, 1, true}, {false, true, InOrder, 2, true}}, false, 2},
+		"and nobody restarts":               {[]look{{true, true, InOrder, 1, false}, {false, true, Rollout, 1, true}, {false, true, InOrder, 2, false}, {false, true, InOrder, 2, false}}, false, 2},
+		"while they are awaited":            {[]look{{true, true, InOrder, 1, false}, {false, true, Drift, 1, true}}, false, never},
+		"policies that come first":          {[]look{{true, true, InOrder, 1, false}, {false, true, InOrder, 2, true}}, false, 1},
+		"labelled while they are awaited":   {[]look{{true, false, InOrder, 1, false}, {false, false, Drift, 1, true}, {false, true, Drift, 1, false}, {false, true, InOrder, 2, true}}, false, 3},
+		"labelled while nobody looks":       {[]look{{true, false, InOrder, 1, false}, {false, true, InOrder, 2, true}}, false, 1},
+		"the label taken off and put back":  {[]look{{true, true, InOrder, 1, false}, {false, false, Drift, 1, true}, {false, true, Drift, 1, false}, {false, true, InOrder, 2, true}}, false, 3},
+		"labelled long afterwards":          {[]look{{true, false, InOrder, 1, false}, {false, false, InOrder, 2, true}, {false, true, InOrder, 2, false}}, false, 2},
+		"on the list for an upgrade only":   {[]look{{false, true, InOrder, 1, false}, {true, true, Drift, 1, true}, {false, true, InOrder, 1, true}}, false, 2},
+		"never on the list":                 {[]look{{false, false, InOrder, 1, false}, {false, true, Rollout, 1, true}, {false, true, InOrder, 2, true}}, false, aLabel},
+		"an old database":                   {[]look{{true, false, InOrder, 1, false}, {false, true, Drift, 1, true}, {false, true, InOrder, 2, true}}, true, 2},
+		"an old database, in order at once": {[]look{{true, false, InOrder, 1, false}, {false, true, InOrder, 2, true}, {false, true, InOrder, 2, false}}, true, 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatchman()
+			first := w.now
+			label := metav1.NewTime(first.Add(30 * time.Second)) // before the second look
+			team := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "a", ManagedFields: []metav1.ManagedFieldsEntry{
+				{Time: &label, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + wire.LabelJobs + `":{}}}}`)},
+			}}}
+			var got standing
+			for i, l := range tc.looks {
+				w.now = first.Add(time.Duration(i) * time.Minute)
+				if i == 0 || l.restart {
+					w.guard = w.another()
+					if err := w.load(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.guard.excluded = map[string]bool{"kube-system": true, "team-a": l.excluded}
+				if !l.excluded {
+					delete(w.guard.excluded, "team-a")
+				}
+				var spaces []*metav1.PartialObjectMetadata
+				if l.labelled {
+					spaces = append(spaces, team)
+				}
+				got = w.sees(t, l.state, l.generation, spaces)
+				if i == 0 && tc.old {
+					w.forgetNames(t)
+				}
+			}
+			if want := first.Add(epochMargin); !got.epoch.Equal(want) {
+				t.Errorf("the epoch is %s, want %s", got.epoch, want)
+			}
+			g := got.guards("team-a")
+			if !g.Managed || g.InOrder != (tc.want != never) {
+				t.Errorf("the guards are %+v", g)
+			}
+			want := metav1.NewTime(first.Add(time.Duration(tc.want)*time.Minute + epochMargin))
+			if tc.want == aLabel {
+				want = label
+			}
+			if saved := w.guard.now.seen[sincePrefix+"team-a"]; tc.want == never {
+				if saved.UID != leftOut {
+					t.Errorf("it is noted as %+v", saved)
+				}
+			} else if !g.Since.Equal(&want) {
+				t.Errorf("it is managed since %s, want %s", g.Since, want)
+			}
+		})
+	}
+}
+
+// sees is one look that finds the policy and the namespaces so.
+func (w *watchman) sees(t *testing.T, state State, generation int64, spaces []*metav1.PartialObjectMetadata) standing {
+	t.Helper()
+	w.clock.learn(w.now)
+	next := standing{state: state, epoch: w.guard.now.epoch, seen: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: generation}}}
+	if err := w.namespaces(spaces, &next); err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.settle(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// forgetNames has the store remember what an earlier version noted: the policies, and no namespace without the label.
+func (w *watchman) forgetNames(t *testing.T) {
+	t.Helper()
+	saved, err := w.store.Guard(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(saved.Policies, func(_ string, s delegation.Seen) bool { return s.UID == leftOut })
+	if _, err := w.store.Advance(t.Context(), saved); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheFirstEpochIsTheNamespaces: between the two readings of the API server's time another answer has come, whose Date is cut to the
+// second.
+func TestTheFirstEpochIsTheNamespaces(t *testing.T) {
+	t.Parallel()
+	w := newWatchman()
+	w.guard.now.seen = map[string]delegation.Seen{sincePrefix + "team-a": {UID: leftOut}}
+	second := w.now
+	w.now = second.Add(900 * time.Millisecond)
+	next := standing{state: InOrder, seen: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}
+	if err := w.namespaces([]*metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "a"}}}, &next); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.learn(second)
+	got, err := w.settle(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := second.Add(epochMargin); !got.epoch.Equal(want) || !got.managed["team-a"].Equal(want) {
+		t.Errorf("the epoch is %s, and the namespace is managed since %s; want %s", got.epoch, got.managed["team-a"], want)
 	}
 }

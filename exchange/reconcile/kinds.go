@@ -58,15 +58,27 @@ func (g *guard) listed(next *standing) error {
 	return nil
 }
 
-// countFrom has the kinds that this look has noted count from the epoch that it moves. The API server's time is told in whole seconds, so
-// that two readings of it, one for the kinds and one for the epoch, may be most of a second apart; a Job must not be older than its kind in
-// the very second from which pods are believed.
+// countFrom has the kinds and namespaces that this look has noted count from the epoch that it moves. The API server's time is told in
+// whole seconds, so that two readings of it, one for them and one for the epoch, may be most of a second apart; a Job must not be older
+// than its kind or its namespace in the very second from which pods are believed.
 func (s *standing) countFrom(epoch time.Time, before map[string]delegation.Seen) {
+	at := wholeSecond(epoch)
+	later := func(key string) bool {
+		seen := s.seen[key]
+		if seen == before[key] || seen.Generation <= at.Unix() {
+			return false
+		}
+		s.seen[key] = delegation.Seen{UID: seen.UID, Generation: at.Unix()}
+		return true
+	}
 	for kind := range s.kinds {
-		key := kindPrefix + kind.String()
-		if seen := s.seen[key]; seen != before[key] && seen.Generation > wholeSecond(epoch).Unix() {
-			seen.Generation = wholeSecond(epoch).Unix()
-			s.seen[key], s.kinds[kind] = seen, metav1.Unix(seen.Generation, 0)
+		if later(kindPrefix + kind.String()) {
+			s.kinds[kind] = metav1.NewTime(at)
+		}
+	}
+	for name := range s.managed {
+		if later(sincePrefix + name) {
+			s.managed[name] = at
 		}
 	}
 }
