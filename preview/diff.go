@@ -4,18 +4,24 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 )
 
 // YAML renders an object with its keys sorted, so that two renderings differ only where the objects do. What a person could not see is
-// escaped.
+// escaped, however the object has it.
 func YAML(object []byte) ([]byte, error) {
+	// JSON has escapes that YAML's reader does not take: \/, and two of them for one character.
+	plain := jsontext.Value(bytes.Clone(object))
+	if err := plain.Format(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		return nil, fmt.Errorf("rendering YAML: %w", err)
+	}
 	render := yaml.JSONToYAML
-	if bytes.ContainsFunc(object, hidden) {
+	if bytes.ContainsFunc(plain, hidden) {
 		render = visible
 	}
-	out, err := render(object)
+	out, err := render(plain)
 	if err != nil {
 		return nil, fmt.Errorf("rendering YAML: %w", err)
 	}

@@ -51,3 +51,37 @@ func TestYAMLHidesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestYAMLHidesNoEscape: a manifest of JSON stays as it was written, and its escapes are as hidden in it as the characters are in YAML. What
+// JSON alone can escape is not refused.
+func TestYAMLHidesNoEscape(t *testing.T) {
+	t.Parallel()
+	for object, want := range map[string]string{
+		`{"a":"x\u202ey"}`:            `a: "x\u202ey"` + "\n",
+		`{"a":["x\u2066","\u200Bx"]}`: `a:` + "\n" + `- "x\u2066"` + "\n" + `- "\u200bx"` + "\n",
+		`{"a":{"x\u202ey":"b"}}`:      `a:` + "\n" + `  "x\u202ey": b` + "\n",
+		`{"a":"b\u2028c\u0085d"}`:     `a: "b\Lc\Nd"` + "\n",
+		`{"a":"x\udb40\udc41"}`:       `a: "x\U000E0041"` + "\n",
+		`{"a":"x\ud83d\ude00\/y"}`:    `a: "x\U0001F600/y"` + "\n",
+		`{"a":"x\u202e\/y"}`:          `a: "x\u202e/y"` + "\n",
+		`{"a":"x\\u202ey"}`:           `a: x\u202ey` + "\n", // a backslash and a word
+	} {
+		t.Run(object, func(t *testing.T) {
+			t.Parallel()
+			text, err := YAML([]byte(object))
+			if err != nil || string(text) != want {
+				t.Fatalf("got %q, %v; want %q", text, err, want)
+			}
+			var before, after any
+			if err := json.Unmarshal([]byte(object), &before); err != nil {
+				t.Fatal(err)
+			}
+			if err := yaml.Unmarshal(text, &after); err != nil {
+				t.Fatalf("%v: %s", err, text)
+			}
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("read back (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
