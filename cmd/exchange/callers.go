@@ -90,7 +90,8 @@ func (p *parts) openKeys(ctx context.Context) error {
 	return nil
 }
 
-// identifyCallers makes what says whose a subject token is, and which pods live.
+// identifyCallers makes what says whose a subject token is, and which pods live. A pod that had ended before we began is in no watch; its
+// token is as good to a review as ever, and its row stands until a leader has looked, so that it is looked for here.
 func (p *parts) identifyCallers(context.Context) error {
 	backend, err := tokenreview.NewAPIServer(p.cluster)
 	if err != nil {
@@ -101,7 +102,7 @@ func (p *parts) identifyCallers(context.Context) error {
 		if p.pods, err = liveness.NewLabelledPods(p.metadata, liveness.Options{Log: p.log.WithName("liveness")}); err != nil {
 			return err
 		}
-		o.Pods = p.pods
+		o.Pods, o.Look = p.pods, p.pods.Look
 		p.task("pods", p.pods.Run)
 	}
 	o.Recorder = p.metrics
