@@ -13,6 +13,7 @@ func situations() map[string]situation {
 		"LanyardAdmissionViolations":       {series{`lanyard_admission_violations_total{reason="reserved_env",mode="audit"}`: "0+1x20"}, series{`lanyard_admission_violations_total{reason="reserved_env",mode="audit"}`: "7x20"}, "10m"},
 		"LanyardReviewsNotUnderstood":      {series{`lanyard_admission_decode_errors_total{stage="review"}`: "0+1x20"}, series{`lanyard_admission_decode_errors_total{stage="review"}`: "3x20"}, "10m"},
 		"LanyardWebhookCertificateExpires": {series{`lanyard_admission_tls_cert_not_after_seconds{pod="w"}`: "600000x90"}, series{`lanyard_admission_tls_cert_not_after_seconds{pod="w"}`: "700000x90"}, "80m"},
+		"LanyardWebhookTurnsAway":          {perPod("lanyard_admission_connections_refused_total", "0+1x30"), perPod("lanyard_admission_connections_refused_total", "7x30"), "25m"},
 
 		"LanyardConnectorViolations":         {violated("node_mismatch"), violated("validator_timeout"), "10m"},
 		"LanyardConnectorValidatorTrouble":   {violated("validator_timeout"), violated("node_mismatch"), "15m"},
@@ -24,6 +25,7 @@ func situations() map[string]situation {
 		"LanyardConnectorSinkFails":          {series{`lanyard_connector_sink_batches_dropped_total{sink="kubernetes"}`: "0+1x20"}, series{`lanyard_connector_sink_batches_dropped_total{sink="kubernetes"}`: "2x20"}, "10m"},
 		"LanyardConnectorSocketReplaced":     {perPod("lanyard_connector_socket_replaced_total", "0x5 1x20"), perPod("lanyard_connector_socket_replaced_total", "1x20"), "10m"},
 		"LanyardConnectorCertificateExpires": {perPod("lanyard_connector_tls_cert_not_after_seconds", "600000x90"), perPod("lanyard_connector_tls_cert_not_after_seconds", "0x90"), "80m"},
+		"LanyardConnectorTurnsAway":          {perPod("lanyard_connector_connections_refused_total", "0+1x30"), perPod("lanyard_connector_connections_refused_total", "0x5 7x25"), "25m"},
 
 		"LanyardPoliciesDrift":               {series{`lanyard_exchange_policies{state="drift"}`: "1x20"}, series{`lanyard_exchange_policies{state="drift"}`: "0x20", `lanyard_exchange_policies{state="in_order"}`: "1x20"}, "1m"},
 		"LanyardPoliciesRollout":             {series{`lanyard_exchange_policies{state="rollout"}`: "1x60"}, series{`lanyard_exchange_policies{state="rollout"}`: "1x15 0x45"}, "50m"},
@@ -37,6 +39,7 @@ func situations() map[string]situation {
 		"LanyardExchangeKeyAges":             {series{`lanyard_exchange_key_rotations_total{outcome="failed"}`: "0+1x130"}, series{`lanyard_exchange_key_rotations_total{outcome="done"}`: "0+1x130"}, "120m"},
 		"LanyardExchangeKeyOld":              {aged("2700000"), aged("2600000"), "80m"},
 		"LanyardExchangeOrphanedSubmissions": {perPod("lanyard_exchange_orphaned_submissions", "1x30"), perPod("lanyard_exchange_orphaned_submissions", "0x30"), "20m"},
+		"LanyardExchangeTurnsAway":           {perPod("lanyard_exchange_connections_refused_total", "0+1x30"), perPod("lanyard_exchange_connections_refused_total", "7x30"), "25m"},
 		"LanyardExchangeCertificateExpires":  {perPod("lanyard_exchange_tls_cert_not_after_seconds", "600000x90"), perPod("lanyard_exchange_tls_cert_not_after_seconds", "700000x90"), "80m"},
 	}
 }
