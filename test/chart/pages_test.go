@@ -48,7 +48,8 @@ func TestTheInstallsOfThePagesCanWork(t *testing.T) {
 }
 
 // TestTheUpgradesOfThePagesLoseNoValue: every install of the pages is by --set alone, and an upgrade with a file that lacks these values
-// takes them back. So a page that gives a file says before where it comes from; the others reuse the release's.
+// takes them back. So a page that gives a file says before where it comes from; the others reuse the release's, over the new chart's
+// defaults: with --reuse-values the older chart's would come along.
 func TestTheUpgradesOfThePagesLoseNoValue(t *testing.T) {
 	t.Parallel()
 	upgrades := 0
@@ -63,7 +64,7 @@ func TestTheUpgradesOfThePagesLoseNoValue(t *testing.T) {
 			}
 			upgrades++
 			command, before := string(raw[m[4]:m[5]]), string(raw[:m[0]])
-			if !strings.Contains(command, "--reuse-values") && !(strings.Contains(command, "-f values.yaml") && strings.Contains(before, "helm get values lanyard --namespace lanyard -o yaml > values.yaml")) {
+			if !strings.Contains(command, "--reset-then-reuse-values") && !(strings.Contains(command, "-f values.yaml") && strings.Contains(before, "helm get values lanyard --namespace lanyard -o yaml > values.yaml")) {
 				t.Errorf("%s: helm upgrade %s would lose the values of the install", page, command)
 			}
 		}

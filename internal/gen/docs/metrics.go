@@ -56,8 +56,12 @@ func writeFamilies(b *strings.Builder, families []*dto.MetricFamily) {
 	for _, f := range families {
 		b.WriteString(row("`"+f.GetName()+"`", strings.ToLower(f.GetType().String()), labelsOf(f), cell(f.GetHelp())))
 	}
+	values := labelValues(families)
+	if len(values) == 0 {
+		return
+	}
 	b.WriteString("\n" + row("label", "values that exist from the start") + row("---", "---"))
-	for _, v := range labelValues(families) {
+	for _, v := range values {
 		b.WriteString(v)
 	}
 }

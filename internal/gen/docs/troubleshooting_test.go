@@ -17,6 +17,7 @@ func others() []string {
 		"values don't meet the specifications of the schema", "additional properties", "another operation (install/upgrade/rollback) is in progress",
 		"chart requires kubeVersion", "UPGRADE FAILED", "in version", "namespaces \"team-a\" not found", "secret \"lanyard-webhook-tls\" not found",
 		"configmap \"lanyard-ca\" not found", "failed calling webhook", "job lanyard-uninstall failed: DeadlineExceeded", "has no deployed releases", "read only connection",
+		"nil pointer evaluating interface {}", "insufficient quota to match these scopes",
 	}
 }
 
@@ -54,7 +55,7 @@ func TestTroubleshootingQuotesTheCode(t *testing.T) {
 // differs matches what is another word in another case: dots, names in quotes, numbers, paths, variables, reasons, and what the
 // examples call things.
 func differs() *regexp.Regexp {
-	return regexp.MustCompile(`\.\.\.|"[^"]*"|\b[0-9]+s?\b|\S*/\S*|: |\b[A-Z]+_[A-Z_]+\b|\([a-z_]+\)|\bJob x\b|\b(CronJob|alice|exec|job)\b`)
+	return regexp.MustCompile(`\.\.\.|"[^"]*"|\b[0-9]+s?\b|\S*/\S*|: |\b[A-Z]+_[A-Z_]+\b|\([a-z_]+\)|\(limits\.[A-Za-z]+\)|\bJob x\b|\bSECTION\b|\b(CronJob|alice|exec|job)\b`)
 }
 
 // pieces are what stands between the words that differ from case to case: names in quotes, numbers, what dots leave out.
@@ -75,7 +76,7 @@ func spoken(t *testing.T) string {
 	for _, other := range others() {
 		b.WriteString(other + "\n")
 	}
-	for _, dir := range []string{"mutate", "policy", "webhook", "connector", "exchange", "delegation", "client", "certs", "cmd", "internal", "doctor", "charts"} {
+	for _, dir := range []string{"api", "mutate", "policy", "webhook", "connector", "exchange", "delegation", "client", "certs", "cmd", "internal", "doctor", "charts"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || strings.HasSuffix(path, "_test.go") || !regexp.MustCompile(`\.(go|tpl|yaml|json)$`).MatchString(path) {
 				return err
