@@ -93,8 +93,7 @@ func (r reads) resource(kind provenance.GroupKind) (schema.GroupVersionResource,
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("find the resource of %s: %w", kind, err)
 	}
-	if want, listed := r.guarded[kind]; listed && m.Resource.Resource != want {
-		r.mapper.Reset() // it may have been defined anew since
+	if want, listed := r.guarded[kind]; listed && m.Resource.Resource != want { // whether it was defined anew since is asked by watches.more
 		return schema.GroupVersionResource{}, fmt.Errorf("%w: %s is %q, the policies have %q", errMisnamed, kind, m.Resource.Resource, want)
 	}
 	return m.Resource, nil

@@ -6,9 +6,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/lanyard-k8s/lanyard/exchange/provenance"
@@ -92,34 +95,67 @@ func TestAKindThatIsAwayIsNotUndefined(t *testing.T) {
 	}
 }
 
-// TestAKindUnderAnotherResource: a resource that the policies do not match is not read, whatever the API server calls it.
+// TestAKindUnderAnotherResource: a resource that the policies do not match is not read, whatever the API server calls it. What it serves is
+// asked for once, and not for each of the kind's objects; it is asked again at the next tick.
 func TestAKindUnderAnotherResource(t *testing.T) {
 	t.Parallel()
 	const pages = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"trainers.example"},"versions":[` +
-		`{"version":"v1","freshness":"Current","resources":[{"resource":"proxies","responseKind":{"group":"trainers.example","version":"v1","kind":"Proxy"},` +
+		`{"version":"v1","freshness":"Current","resources":[{"resource":%q,"responseKind":{"group":"trainers.example","version":"v1","kind":"Proxy"},` +
 		`"scope":"Namespaced","singularResource":"proxy","verbs":["get"]}]}]}]}`
+	var asked atomic.Int64
+	var serves atomic.Value
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-		if r.URL.Path == "/api" {
+		switch r.URL.Path {
+		case "/api":
 			_, _ = w.Write([]byte(`{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[]}`))
-			return
+		case "/apis":
+			asked.Add(1)
+			_, _ = fmt.Fprintf(w, pages, serves.Load())
+		default:
+			http.Error(w, "no", http.StatusForbidden)
 		}
-		_, _ = w.Write([]byte(pages))
 	}))
 	defer s.Close()
 	kind := provenance.GroupKind{Group: "trainers.example", Kind: "Proxy"}
 	for guarded, want := range map[string]error{"proxys": errMisnamed, "proxies": nil} {
+		serves.Store("proxies")
+		asked.Store(0)
 		r, err := newReads(&rest.Config{Host: s.URL}, &serverClock{now: time.Now}, map[provenance.GroupKind]string{kind: guarded})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
+		for range 20 {
 			if got, err := r.resource(kind); !errors.Is(err, want) || (err == nil) != (got.Resource == "proxies") {
 				t.Errorf("the policies have %s: got %v, %v", guarded, got, err)
 			}
 		}
 		if _, err := r.object(t.Context(), provenance.Reference{GroupKind: kind, Namespace: "ns", Name: "p", UID: "u"}); want != nil && !errors.Is(err, want) {
 			t.Errorf("an object was read: %v", err)
+		}
+		if got := asked.Load(); got != 1 {
+			t.Errorf("the policies have %s: the API server was asked %d times what it serves", guarded, got)
+		}
+		if want == nil {
+			continue
+		}
+		metrics, err := NewMetrics(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := (&Reconciler{reads: r, options: Options{Log: logr.Discard(), Metrics: metrics, Now: time.Now}}).newWatches()
+		w.more(t.Context()) // finds it misnamed
+		serves.Store(guarded)
+		if _, err := r.resource(kind); !errors.Is(err, want) {
+			t.Errorf("between two ticks: %v", err)
+		}
+		w.more(t.Context())
+		if got, err := r.resource(kind); err != nil || got.Resource != guarded {
+			t.Errorf("a tick after it was defined anew: %v, %v", got, err)
+		}
+		w.more(t.Context())
+		if got := asked.Load(); got != 2 || len(w.told) > 0 {
+			t.Errorf("asked %d times, still told of %v", got, w.told)
 		}
 	}
 }

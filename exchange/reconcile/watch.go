@@ -64,8 +64,12 @@ func (w *watches) start(ctx context.Context) error {
 	return nil
 }
 
-// more watches job kinds that have been defined since.
+// more watches job kinds that have been defined since. Kinds that were served under another resource may have been defined anew; that is
+// asked for once a tick, and not at each of their objects, since it asks the API server for all that it serves.
 func (w *watches) more(ctx context.Context) {
+	if len(w.told) > 0 {
+		w.r.reads.mapper.Reset()
+	}
 	for _, k := range w.r.rules.Kinds {
 		if w.byKind[k.GroupKind] != nil {
 			continue
