@@ -2,6 +2,7 @@ package manifest_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,6 +126,9 @@ func TestDecodeNamesTheMalformedPlace(t *testing.T) {
 		"an escaped key stands twice":  {`{"spec": {}, "sp\u0065c": {}}`, "spec", "a key stands twice"},
 		"a skipped key stands twice":   {`{"status": {"a": {"x": 1, "x": 2}}}`, "status.a.x", "a key stands twice"},
 		"bytes that are not UTF-8":     {"{\"spec\": {\"containers\": [{\"name\": \"\xff\"}]}}", "spec.containers[0].name", "not valid JSON"},
+		"a key of 4 MiB":               {`{"metadata": {"annotations": {"` + strings.Repeat("k", 4<<20) + `": ""}}}`, "", "want shorter keys: at most 3145728 bytes in all"},
+		"many keys of 1 KiB, skipped":  {`{"status": {` + numbered(4<<10, strings.Repeat("k", 1<<10)) + `}}`, "", "want shorter keys"},
+		"a long path":                  {`{"metadata": {"labels": {"` + strings.Repeat("k", 2<<20) + `": 1}}}`, "metadata.labels." + strings.Repeat("k", 240) + "...", "want a string"},
 		"a thousand and one":           {`{"spec": {"containers": [` + strings.Repeat("{},", 1000) + `{}]}}`, "spec.containers[999]", "at most 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +142,27 @@ func TestDecodeNamesTheMalformedPlace(t *testing.T) {
 				t.Errorf("got %q at %q, want %q at %q", malformed.Problem, malformed.Path, tc.want, tc.wantPath)
 			}
 		})
+	}
+}
+
+// numbered are the members of an object with so many keys.
+func numbered(n int, key string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"%s%d": 0, `, key, i)
+	}
+	return strings.TrimSuffix(b.String(), ", ")
+}
+
+// TestKeysOfAWholeObjectAreNotTooLong: the API server takes 3 MiB of an object, so the keys of one that it has taken are never too long.
+func TestKeysOfAWholeObjectAreNotTooLong(t *testing.T) {
+	t.Parallel()
+	text := `{"status": {` + numbered(2900, strings.Repeat("k", 1<<10)) + `}}`
+	if len(text) < 2_900_000 {
+		t.Fatalf("the object has %d bytes, want nearly 3 MiB", len(text))
+	}
+	if _, err := manifest.Decode([]byte(text)); err != nil {
+		t.Error(err)
 	}
 }
 

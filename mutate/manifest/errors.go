@@ -40,6 +40,9 @@ func (r *reader) syntax(err error) error {
 // fieldPath writes a JSON pointer the way Kubernetes writes field paths: /spec/containers/0/env is
 // spec.containers[0].env, and keys that are not plain words stand in brackets.
 func fieldPath(pointer string) string {
+	if len(pointer) > 4*maxPath { // longer than the path may be whatever stands there, and up to megabytes
+		pointer = strings.ToValidUTF8(pointer[:4*maxPath], "")
+	}
 	var b strings.Builder
 	for segment := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		segment = strings.ReplaceAll(strings.ReplaceAll(segment, "~1", "/"), "~0", "~")

@@ -48,6 +48,7 @@ func (r *reader) skip() error {
 		return nil
 	}
 	for depth := r.dec.StackDepth(); ; {
+		begin := r.dec.InputOffset()
 		if _, err := r.dec.ReadToken(); err != nil {
 			return r.syntax(err)
 		}
@@ -55,8 +56,10 @@ func (r *reader) skip() error {
 		if now == depth {
 			return nil
 		}
-		if kind, n := r.dec.StackIndex(now); kind == '{' && n%2 == 1 && n > 2*fewNames && !r.left.name() {
-			return r.over(sayNames)
+		if kind, n := r.dec.StackIndex(now); kind == '{' && n%2 == 1 {
+			if problem := r.left.name(int(n+1)/2, int(r.dec.InputOffset()-begin)); problem != "" {
+				return r.over(problem)
+			}
 		}
 	}
 }
@@ -149,13 +152,13 @@ func (r *reader) object(member func(key string) error) (Shape, error) {
 	}
 	shape := Absent
 	for names := 1; r.dec.PeekKind() == '"'; names++ {
-		if names > fewNames && !r.left.name() {
-			return shape, r.over(sayNames)
-		}
 		shape = Filled
 		key, err := r.quoted()
 		if err != nil {
 			return shape, err
+		}
+		if problem := r.left.name(names, len(key)); problem != "" {
+			return shape, r.over(problem)
 		}
 		if err := member(key); err != nil {
 			return shape, err

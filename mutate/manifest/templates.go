@@ -22,7 +22,7 @@ const maxAgain = 4
 // object with a list "containers" or "initContainers". Their contents are read leniently, a wrong type taken for absent.
 // The error, an *Error, means that the object is not JSON or repeats a key.
 func Templates(raw []byte) ([]Template, error) {
-	f := finder{again: maxAgain * len(raw), reader: newReader(raw, true, &bounds{elements: math.MaxInt, names: maxNames})} // it keeps no element
+	f := finder{again: maxAgain * len(raw), reader: newReader(raw, true, &bounds{elements: math.MaxInt, names: maxNames, letters: maxLetters})} // it keeps no element
 	if r := f.reader; r.dec.PeekKind() != '{' {
 		if err := r.skip(); err != nil {
 			return nil, err
