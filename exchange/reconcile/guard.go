@@ -48,7 +48,8 @@ type guard struct {
 	kinds    map[provenance.GroupKind]string // the job kinds and parents, with the resources that the policies match for them
 	margin   time.Duration                   // put upon the API server's time when the epoch moves
 	log      logr.Logger
-	changed  func(from, to standing) // told of every change
+	changed  func(from, to standing)                                       // told of every change
+	uids     func(context.Context, provenance.GroupKind) ([]string, error) // of all objects of a kind
 
 	one sync.Mutex // held while checking
 	now standing   // under one
@@ -111,7 +112,7 @@ func (g *guard) inspect(ctx context.Context) (standing, error) {
 	if err := g.namespaces(seen.managed, &next); err != nil {
 		return standing{}, err
 	}
-	if err := g.listed(&next); err != nil {
+	if err := g.listed(ctx, &next); err != nil {
 		return standing{}, err
 	}
 	return g.settle(ctx, next)

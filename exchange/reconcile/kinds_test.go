@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -94,7 +96,7 @@ func (w *watchman) lookAt(t *testing.T, state State) standing {
 	t.Helper()
 	w.clock.learn(w.now)
 	next := standing{state: state, epoch: w.guard.now.epoch, seen: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}
-	if err := w.listed(&next); err != nil {
+	if err := w.listed(t.Context(), &next); err != nil {
 		t.Fatal(err)
 	}
 	got, err := w.settle(t.Context(), next)
@@ -115,7 +117,7 @@ func TestTheFirstEpochIsTheKinds(t *testing.T) {
 	second := w.now
 	w.now = second.Add(900 * time.Millisecond)
 	next := standing{state: InOrder, seen: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}
-	if err := w.listed(&next); err != nil {
+	if err := w.listed(t.Context(), &next); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.learn(second)
@@ -134,26 +136,72 @@ func TestTheFirstEpochIsTheKinds(t *testing.T) {
 	}
 }
 
-// TestADatabaseWithoutKinds: after an upgrade from a version that did not remember kinds, CronJobs of before keep their word, and what
-// nobody knows to have been listed has none.
+// TestADatabaseWithoutKinds: after an upgrade from a version that did not remember kinds, Jobs of before keep their word, and CronJobs if one
+// had it: what nobody knows to have been listed has none.
 func TestADatabaseWithoutKinds(t *testing.T) {
 	t.Parallel()
-	w := newWatchman()
-	epoch := w.now.Add(-time.Hour + 300*time.Millisecond)
-	if _, err := w.store.Advance(t.Context(), delegation.Guard{Epoch: epoch, Policies: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w.guard.kinds = map[provenance.GroupKind]string{jobs: "jobs", cronJobs: "cronjobs", trainers: "trainers"}
-	got := w.lookAt(t, InOrder)
-	if !got.epoch.Equal(epoch) {
-		t.Errorf("the epoch moved to %s", got.epoch)
-	}
-	cut, margin := metav1.NewTime(w.now.Add(-time.Hour+time.Second)), metav1.NewTime(w.now.Add(epochMargin))
-	want := map[provenance.GroupKind]metav1.Time{jobs: cut, cronJobs: cut, trainers: margin}
-	if diff := cmp.Diff(want, got.kinds, cmp.Comparer(func(a, b metav1.Time) bool { return a.Equal(&b) })); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	away := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		via   string   // whose submitter was copied when a Job was confirmed; empty is a Job that a person made
+		found []string // the CronJobs that there are, by UID
+		err   error
+		old   bool // whether CronJobs count from the epoch
+		want  error
+	}{
+		"one of them made a Job":         {"c-2", []string{"c-1", "c-2"}, nil, true, nil},
+		"none of them did":               {"another-parent", []string{"c-1", "c-2"}, nil, false, nil},
+		"listed in this very upgrade":    {"", []string{"c-1"}, nil, false, nil},
+		"there is none":                  {"c-2", nil, nil, false, nil},
+		"they are undefined":             {"c-2", nil, errUndefined, false, nil},
+		"the API server cannot be asked": {"c-2", nil, away, false, away},
+		"the database cannot be asked":   {"c-2", []string{"c-2"}, nil, false, delegation.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatchman()
+			epoch := w.now.Add(-time.Hour + 300*time.Millisecond)
+			if _, err := w.store.Advance(t.Context(), delegation.Guard{Epoch: epoch, Policies: map[string]delegation.Seen{"p" + policySuffix: {UID: "a", Generation: 1}}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []delegation.Submission{{UID: "j-1", Name: "one"}, {UID: "j-2", Name: "two", ViaUID: tc.via}} {
+				s.GroupKind, s.Namespace, s.Cluster, s.Submitter, s.Audiences = "batch/Job", "ns", "test", "alice", []string{"api"}
+				s.State, s.ConfirmedAt = delegation.Confirmed, w.now
+				if _, err := w.store.Confirm(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.guard.kinds = map[provenance.GroupKind]string{jobs: "jobs", cronJobs: "cronjobs", trainers: "trainers"}
+			w.guard.uids = func(_ context.Context, kind provenance.GroupKind) ([]string, error) {
+				if kind != cronJobs {
+					t.Errorf("asked for the objects of %s", kind)
+				}
+				return tc.found, tc.err
+			}
+			if errors.Is(tc.want, delegation.ErrUnavailable) {
+				w.store.Fail = func() error { return delegation.ErrUnavailable }
+			}
+			if tc.want != nil {
+				w.clock.learn(w.now)
+				if err := w.listed(t.Context(), &standing{state: InOrder, epoch: epoch}); !errors.Is(err, tc.want) {
+					t.Errorf("got %v, want %v", err, tc.want)
+				}
+				return
+			}
+			got := w.lookAt(t, InOrder)
+			if !got.epoch.Equal(epoch) {
+				t.Errorf("the epoch moved to %s", got.epoch)
+			}
+			cut, margin := metav1.NewTime(w.now.Add(-time.Hour+time.Second)), metav1.NewTime(w.now.Add(epochMargin))
+			want := map[provenance.GroupKind]metav1.Time{jobs: cut, cronJobs: margin, trainers: margin}
+			if tc.old {
+				want[cronJobs] = cut
+			}
+			if diff := cmp.Diff(want, got.kinds, cmp.Comparer(func(a, b metav1.Time) bool { return a.Equal(&b) })); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -156,6 +156,17 @@ func (r reads) pods(ctx context.Context, namespace string) (map[string]string, e
 	return names, err
 }
 
+// uids are those of all objects of a kind, in all namespaces.
+func (r reads) uids(ctx context.Context, kind provenance.GroupKind) ([]string, error) {
+	resource, err := r.resource(kind)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	err = r.list(ctx, resource, metav1.NamespaceAll, "", func(o *metav1.PartialObjectMetadata) { all = append(all, string(o.UID)) })
+	return all, err
+}
+
 // spaces are the namespaces that a selector matches.
 func (r reads) spaces(ctx context.Context, selector string) ([]*metav1.PartialObjectMetadata, error) {
 	var all []*metav1.PartialObjectMetadata

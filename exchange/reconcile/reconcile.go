@@ -53,7 +53,7 @@ func New(o Options) (*Reconciler, error) {
 		excluded[name] = true
 	}
 	rec := &Reconciler{options: o, rules: rules, clock: clock, reads: r, poke: make(chan struct{}, 1)}
-	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, kinds: kinds, margin: o.EpochMargin, log: o.Log, changed: rec.guardChanged}
+	rec.guard = &guard{reads: r, store: o.Store, clock: clock, expected: expected, excluded: excluded, kinds: kinds, margin: o.EpochMargin, log: o.Log, changed: rec.guardChanged, uids: r.uids}
 	return rec, nil
 }
 
