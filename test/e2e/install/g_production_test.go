@@ -139,7 +139,8 @@ func handsOn(t *testing.T, h *house.House, since time.Time) {
 
 // killDeployment stops every replica of the Deployment in its tracks and kills it then, while publishers report to the sockets. The nodes'
 // connectors go on acknowledging without it; what they have acknowledged is delivered when the replicas are back, which needs nobody.
-// The end of the load looks for it.
+// The end of the load looks for it. On a busy machine the kubelet, which restarts what does not answer, may be faster than the test: the
+// program that was stopped is then no longer there to be killed, and what the store holds says nothing of the time that it stood still.
 func killDeployment(t *testing.T, h *house.House, l *load) {
 	t.Helper()
 	victims, err := h.Admin.CoreV1().Pods(house.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=connector-deployment"})
@@ -147,7 +148,9 @@ func killDeployment(t *testing.T, h *house.House, l *load) {
 		t.Fatalf("%d replicas, want 2: %v", len(victims.Items), err)
 	}
 	for _, pod := range victims.Items {
-		signal(t, h, &pod, "SIGSTOP")
+		if err := signal(t.Context(), h, &pod, "SIGSTOP"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	stored, err := handedOn(t.Context(), h, t.TempDir())
 	if err != nil {
@@ -155,18 +158,24 @@ func killDeployment(t *testing.T, h *house.House, l *load) {
 	}
 	before := l.acknowledged(t)
 	house.Eventually(t, "events to be acknowledged meanwhile", func(context.Context) error { return atLeast(l.acknowledged(t)-before, 20) })
-	if now, err := handedOn(t.Context(), h, t.TempDir()); err != nil || len(now) != len(stored) {
-		t.Errorf("the Deployment has stored %d events while it stood still (%v), so it did not", len(now)-len(stored), err)
-	}
+	now, err := handedOn(t.Context(), h, t.TempDir())
+	stood := true // only what has not ended since can be killed
 	for _, pod := range victims.Items {
-		signal(t, h, &pod, "SIGKILL")
+		if gone := signal(t.Context(), h, &pod, "SIGKILL"); gone != nil {
+			stood = false
+			t.Logf("NOT COMPARED, and %s not killed by the test: the kubelet was faster: %v", pod.Name, gone)
+		}
+	}
+	if stood && (err != nil || len(now) != len(stored)) {
+		t.Errorf("the Deployment has stored %d events while it stood still (%v), so it did not", len(now)-len(stored), err)
 	}
 	began := time.Now()
 	for _, pod := range victims.Items {
+		before := pod.Status.ContainerStatuses[0].RestartCount
 		house.Eventually(t, pod.Name+" to be started again", func(ctx context.Context) error {
 			now, err := h.Admin.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-			if err == nil && (now.Status.ContainerStatuses[0].RestartCount == 0 || !house.IsReady(now)) {
-				err = fmt.Errorf("restarts: %d, ready: %t", now.Status.ContainerStatuses[0].RestartCount, house.IsReady(now))
+			if err == nil && (now.Status.ContainerStatuses[0].RestartCount <= before || !house.IsReady(now)) {
+				err = fmt.Errorf("restarts: %d, of %d before, ready: %t", now.Status.ContainerStatuses[0].RestartCount, before, house.IsReady(now))
 			}
 			return err
 		})
@@ -175,11 +184,11 @@ func killDeployment(t *testing.T, h *house.House, l *load) {
 	l.more(t, 40)
 }
 
-// signal sends a signal to the program of a pod of ours.
-func signal(t *testing.T, h *house.House, pod *corev1.Pod, name string) {
-	t.Helper()
+// signal sends a signal to the program of a pod of ours, as the pod was when it was read.
+func signal(ctx context.Context, h *house.House, pod *corev1.Pod, name string) error {
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
-	if _, err := h.Cluster.InNode(t.Context(), pod.Spec.NodeName, "ctr", "--namespace=k8s.io", "tasks", "kill", "--signal="+name, id); err != nil {
-		t.Fatalf("sending %s to the program of %s: %v", name, pod.Name, err)
+	if out, err := h.Cluster.InNode(ctx, pod.Spec.NodeName, "ctr", "--namespace=k8s.io", "tasks", "kill", "--signal="+name, id); err != nil {
+		return fmt.Errorf("sending %s to the program of %s: %w: %s", name, pod.Name, err, out)
 	}
+	return nil
 }
