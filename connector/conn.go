@@ -21,6 +21,8 @@ type connection struct {
 	// user is the peer's user ID, -1 where it is not known. It is a hint for people: user namespaces change it, and a
 	// connection that was handed on shows who opened it.
 	user int64
+	// from is whose share of the seats its calls have: the user's, or the address's.
+	from places.Key
 }
 
 // AuthType names the kind of authentication to gRPC.
@@ -56,7 +58,8 @@ func newTransport(config *tls.Config, bucket bucketer) transport {
 
 // ServerHandshake is called once for each connection.
 func (t transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	c := &connection{bucket: t.bucket(), user: userOf(raw)}
+	from := places.Of(raw)
+	c := &connection{bucket: t.bucket(), user: userOf(from), from: from}
 	if t.inner == nil {
 		return raw, c, nil
 	}
@@ -71,8 +74,8 @@ func (t transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 }
 
 // userOf is the user ID of a Unix socket's other end, as the kernel tells it, or -1.
-func userOf(c net.Conn) int64 {
-	if uid, ok := places.User(c); ok {
+func userOf(k places.Key) int64 {
+	if uid, ok := k.User(); ok {
 		return int64(uid)
 	}
 	return -1

@@ -1,16 +1,12 @@
 package connector
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/peer"
 
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
 )
@@ -58,47 +54,4 @@ func TestT27OneUserKeepsNobodyOut(t *testing.T) {
 	eventually(t, "the user's places are free", func() bool { return g.counts(t, "lanyard_connector_connections")[""] == 2 })
 	asUser(t, 4711, g.socket)
 	eventually(t, "it may connect again", func() bool { return g.counts(t, "lanyard_connector_connections")[""] == 3 })
-}
-
-// asPeer is the context of a call by a connection of a user, and what ends it.
-func asPeer(t *testing.T, user int64) (context.Context, func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	return peer.NewContext(ctx, &peer.Peer{AuthInfo: &connection{user: user}}), cancel
-}
-
-// TestT27OneUsersMessagesLeaveSeats is T27: calls of one user that never end their messages leave seats for others.
-func TestT27OneUsersMessagesLeaveSeats(t *testing.T) {
-	t.Parallel()
-	s := &seats{most: 80, first: 10}
-	as := func(user int64) (func(), error) {
-		ctx, end := asPeer(t, user)
-		_, err := s.take(ctx)
-		return end, err
-	}
-	var ends []func()
-	for range 6 {
-		end, err := as(1)
-		must(t, err)
-		ends = append(ends, end)
-	}
-	_, err := as(1)
-	wantCode(t, "a seventh of eight seats for one user", err, codes.Unavailable)
-	end, err := as(2)
-	must(t, err)
-	ends = append(ends, end)
-	for _, end := range ends {
-		end()
-	}
-	eventually(t, "the seats are free", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.taken == 0 && len(s.byUser) == 0
-	})
-	for range 8 { // users that are not told apart
-		_, err := as(-1)
-		must(t, err)
-	}
-	_, err = as(-1)
-	wantCode(t, "a ninth", err, codes.Unavailable)
 }

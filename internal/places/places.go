@@ -18,15 +18,28 @@ type Key struct {
 // Of is the key of a connection: the user who connected to a Unix socket, as the kernel names it, else the address that it comes from.
 func Of(c net.Conn) Key {
 	if uid, ok := User(c); ok {
-		return Key{uid: uid, known: true}
+		return OfUser(uid)
 	}
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		if addr := a.AddrPort().Addr().Unmap().WithZone(""); addr.IsValid() {
-			return Key{addr: addr, known: true}
-		}
+		return OfAddress(a.AddrPort().Addr())
 	}
 	return Key{}
 }
+
+// OfUser is the key of a user of a Unix socket.
+func OfUser(uid uint32) Key { return Key{uid: uid, known: true} }
+
+// OfAddress is the key of an address; of none it is nobody's.
+func OfAddress(addr netip.Addr) Key {
+	addr = addr.Unmap().WithZone("")
+	return Key{addr: addr, known: addr.IsValid()}
+}
+
+// Known says whether it is anybody's.
+func (k Key) Known() bool { return k.known }
+
+// User is the user of a Unix socket whose it is.
+func (k Key) User() (uint32, bool) { return k.uid, k.known && !k.addr.IsValid() }
 
 // Bounds are how many connections may be open at once.
 type Bounds struct {
