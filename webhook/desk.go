@@ -89,14 +89,25 @@ func knownResources(s *settings.Settings) map[string]string {
 	return out
 }
 
-// perCall is how many connections there may be for each call that is answered at a time: API servers keep those that they do not use for
-// a while. One address may have a quarter, which is as many as there are calls.
-const perCall = 4
+// How many connections there may be. An API server keeps up to 25 that it does not use for each webhook that is registered, for 90 s,
+// and those of three may come by one address (a konnectivity agent, a NAT). One over the bound would be a review that fails. An idle one
+// takes some 36 KiB.
+const (
+	idlePerHook = 25
+	apiServers  = 3
+	leastPerKey = 512
+	keys        = 2 // in all there are as many as for so many addresses
+)
+
+// bounds are how many connections may be open: one address has as many as there are calls, and those that API servers keep.
+func (d *Desk) bounds() places.Bounds {
+	per := max(leastPerKey, int(d.gate.calls.most)+idlePerHook*len(d.hooks)*apiServers)
+	return places.Bounds{Total: keys * per, PerKey: per}.Reserved()
+}
 
 // Bound is a listener for reviews that closes the connections that are too many: each takes memory, and none needs a credential.
 func (d *Desk) Bound(l net.Listener) net.Listener {
-	b := places.Share(int(perCall * d.gate.calls.most))
-	return places.New(b, places.Of, func(open int) { d.metrics.open.Set(float64(open)) }, d.metrics.turnedAway.Inc).Bound(l)
+	return places.New(d.bounds(), places.Of, func(open int) { d.metrics.open.Set(float64(open)) }, d.metrics.turnedAway.Inc).Bound(l)
 }
 
 // Drain makes every further answer close its connection, so that clients come back over a new one, which leads elsewhere
