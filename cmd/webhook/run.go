@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"runtime/debug"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/internal/lifecycle"
+	"github.com/lanyard-k8s/lanyard/internal/memory"
 	"github.com/lanyard-k8s/lanyard/internal/obs"
 	"github.com/lanyard-k8s/lanyard/webhook"
 	"github.com/lanyard-k8s/lanyard/webhook/settings"
@@ -29,10 +28,8 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		return fmt.Errorf("%s: %w", f.config, err)
 	}
 	log.Info("configuration loaded", obs.KeyConfig, cfg)
-	if os.Getenv("GOMEMLIMIT") == "" {
-		// Without either the heap may grow to twice of what is in use before it is collected.
-		debug.SetMemoryLimit(cfg.Limits.Memory())
-	}
+	// Without it the heap may grow to twice of what is in use, or to the container's limit and beyond it, before it is collected.
+	memory.Stay(cfg.Limits.Memory())
 	reg := obs.NewRegistry()
 	metrics, err := webhook.NewMetrics(reg)
 	if err != nil {

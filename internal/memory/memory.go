@@ -27,3 +27,20 @@ func Heed() {
 		debug.SetMemoryLimit(limit)
 	}
 }
+
+// Stay has the runtime collect before it has more than most, which is what the program needs. A container's limit that is lower stands, and so
+// does what somebody has chosen.
+func Stay(most int64) {
+	if limit, ours := within(os.Getenv(envMemory), most); ours {
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+// within is the lower of both, or nothing where somebody has chosen.
+func within(text string, most int64) (int64, bool) {
+	limit, given := softLimit(text)
+	if given {
+		return min(limit, most), true
+	}
+	return most, text == ""
+}

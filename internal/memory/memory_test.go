@@ -12,3 +12,12 @@ func TestSoftLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"": 200, "1000": 200, "100": 90, "off": 0, "230MiB": 0} {
+		if got, ours := within(text, 200); ours != (want > 0) || ours && got != want {
+			t.Errorf("%q: %d, %t; want %d", text, got, ours, want)
+		}
+	}
+}

@@ -55,10 +55,10 @@ const (
 
 // PerByte is how many times its length a review has of memory in use at most, its body among it. What it has dropped is collected before
 // the limit is reached.
-const PerByte = 5
+const PerByte = 4
 
-// Memory is what the program needs at most for what its limits let in, in bytes: what it takes when it is idle, the bodies that are
-// arriving and their copies while they grow, and those that are worked on, each of which takes up to five times its length.
+// Memory is what the program has in use at most for what its limits let in, in bytes: what it takes when it is idle, the bodies that are
+// arriving and their copies while they grow, and those that are worked on. A busy collector is late by some tens of megabytes.
 func (l Limits) Memory() int64 { return 64<<20 + PerByte*l.MaxInFlightBytes }
 
 // Load reads and checks a file. An error that is a config.Faults lists everything that is wrong with it.
