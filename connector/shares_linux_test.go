@@ -118,7 +118,10 @@ func TestT27OneAddressLeavesSeats(t *testing.T) {
 	attack.Go(func() {
 		for ctx.Err() == nil {
 			_, _ = g.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, healtheventv1.PlatformConnector_HealthEventOccurredV1_FullMethodName)
-			time.Sleep(10 * time.Millisecond)
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+			}
 		}
 	})
 	eventually(t, "the address has its share", func() bool { return g.server.door.seats.now() >= 4*int64(g.limits.MessageBytes) })
