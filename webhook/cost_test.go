@@ -79,7 +79,7 @@ func greedy() map[string]string {
 const stopsForGC = "gcstoptheworld=1"
 
 // collections is how many there must have been while a review was worked on, the same one over and over.
-const collections = 20
+const collections = 8
 
 // heldBy does f over and over while the garbage is collected again and again, and returns the most that was in use beyond what was before.
 func heldBy(f func()) int64 {
