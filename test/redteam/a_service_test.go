@@ -17,7 +17,7 @@ import (
 // TestA32StopTheWebhook has the webhook accept connections and answer nothing, which is the worst that a flood can do; what
 // the process does under a flood is TestFlood.
 func TestA32StopTheWebhook(t *testing.T) {
-	documented(t, "429 before reading, 7 MiB cap, budgets for calls and bytes; unlabelled namespaces unaffected", "webhook")
+	documented(t, "429 before reading, 7 MiB cap, budgets for calls and bytes, 50,000 elements and 100,000 keys an object, whose text is 3 MiB at most; connections bounded in all and for each address; unlabelled namespaces unaffected", "webhook")
 	w := redteam(t)
 	if err := w.in.Webhook().Pause(); err != nil {
 		t.Fatal(err)
