@@ -16,6 +16,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -151,11 +152,60 @@ func ended(p *process.Process) bool {
 	}
 }
 
-// Kill ends the server as kill -9 does.
+// Kill ends the server as a power cut does, and returns when nothing of it is there: the processes that serve its connections outlive
+// their parent until they next look for it, and on a busy machine answer somebody meanwhile.
 func (s *Server) Kill() error {
+	serving := s.freeze()
 	err := s.process.Kill()
 	s.process = nil
+	for _, pid := range serving {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have gone by itself
+	}
+	deadline := time.Now().Add(startTimeout)
+	for _, pid := range serving {
+		for syscall.Kill(pid, 0) == nil && !zombie(pid) {
+			if time.Now().After(deadline) {
+				return errors.Join(err, fmt.Errorf("process %d of PostgreSQL does not end", pid))
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
 	return err
+}
+
+// freeze stops the server's first process, so that it starts no others, and returns those that it has started. Where the kernel does
+// not tell, it returns none.
+func (s *Server) freeze() []int {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return nil
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	first, err := strconv.Atoi(line)
+	if err != nil || syscall.Kill(first, syscall.SIGSTOP) != nil {
+		return nil
+	}
+	listed, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", first, first))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, field := range strings.Fields(string(listed)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// zombie says whether a process has ended and only its parent has not heard of it.
+func zombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(after, "Z")
 }
 
 // Stop ends the server and removes its folder.
