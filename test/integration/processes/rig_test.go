@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -332,7 +333,11 @@ func (h *house) wants(what string, p *exchange.Program, token string, status int
 	h.t.Helper()
 	a := ask(h.t.Context(), p, token)
 	if a.status != status || a.text("error") != code {
-		h.t.Errorf("%s: %d %v, want %d %q", what, a.status, a.body, status, code)
+		said := maps.Clone(a.body)
+		if said["access_token"] != nil {
+			said["access_token"] = "(a token)"
+		}
+		h.t.Errorf("%s: %d %v, want %d %q", what, a.status, said, status, code)
 	}
 	return a
 }
