@@ -28,7 +28,7 @@ func (r *rig) broken() (these func(containers ...string)) {
 	var broken atomic.Value
 	broken.Store([]string(nil))
 	through := &httputil.ReverseProxy{
-		Director:      func(q *http.Request) { q.URL.Scheme, q.URL.Host = "http", "engine" },
+		Rewrite:       func(q *httputil.ProxyRequest) { q.Out.URL.Scheme, q.Out.URL.Host = "http", "engine" },
 		FlushInterval: -1,
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", strings.TrimPrefix(r.engine.Host(), "unix://"))
