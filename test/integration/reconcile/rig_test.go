@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,7 +60,19 @@ type rig struct {
 // running starts a reconciler on the shared store, and waits until it would confirm what is made from now on.
 func (w *world) running(t *testing.T, change ...func(*reconcile.Options)) *rig {
 	t.Helper()
-	r := w.begin(t, change...)
+	looked := make(chan struct{})
+	once := sync.OnceFunc(func() { close(looked) })
+	log := funcr.New(func(_, line string) {
+		if strings.Contains(line, "policies are in order") || strings.Contains(line, `"state"="in_order"`) {
+			once()
+		}
+	}, funcr.Options{})
+	r := w.begin(t, append([]func(*reconcile.Options){func(o *reconcile.Options) { o.Log = log }}, change...)...)
+	select {
+	case <-looked: // before its first look, the epoch and the kinds' times are those that earlier tests have left
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the reconciler has not found the policies in order")
+	}
 	r.settled()
 	return r
 }
@@ -99,12 +112,21 @@ func (w *world) epoch(t *testing.T) time.Time {
 	return g.Epoch
 }
 
-// settled waits until the epoch has passed by a second, since creation times are cut.
+// settled waits until the epoch and what the kinds count from have passed by a second, since creation times are cut. What is days ahead is
+// of a test whose clock is.
 func (r *rig) settled() {
 	r.t.Helper()
 	timing.Within(r.t, 30*time.Second, "the epoch has passed", func() bool {
-		e := r.epoch(r.t)
-		return !e.IsZero() && time.Now().After(e.Add(time.Second))
+		g, err := r.store.Guard(r.t.Context())
+		must(r.t, err)
+		latest := g.Epoch
+		for name, seen := range g.Policies {
+			since := time.Unix(seen.Generation, 0)
+			if strings.HasPrefix(name, "kind/") && since.After(latest) && time.Until(since) < time.Hour {
+				latest = since
+			}
+		}
+		return !g.Epoch.IsZero() && time.Now().After(latest.Add(time.Second))
 	})
 }
 
