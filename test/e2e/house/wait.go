@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// patience is what anything may take on a machine that is busy with other things.
-	patience = 3 * time.Minute
+	// patience is what anything may take on a machine that is busy with other things, and for some minutes gets to none of them.
+	patience = 5 * time.Minute
 	interval = 100 * time.Millisecond
 )
 
-// Eventually waits until f returns nil. After three minutes the test fails, with what was waited for and f's last error.
+// Eventually waits until f returns nil. After five minutes the test fails, with what was waited for and f's last error.
 func Eventually(t *testing.T, what string, f func(ctx context.Context) error) {
 	t.Helper()
 	Within(t, patience, what, f)

@@ -82,7 +82,7 @@ func allReady(t *testing.T, h *house.House) {
 			t.Errorf("%s was not installed", name)
 		}
 	}
-	unready, err := h.Cluster.Kubectl(t.Context(), "-n", house.Namespace, "wait", "certificates", "--all", "--for=condition=Ready", "--timeout=1m")
+	unready, err := h.Cluster.Kubectl(t.Context(), "-n", house.Namespace, "wait", "certificates", "--all", "--for=condition=Ready", "--timeout=5m")
 	if err != nil {
 		t.Errorf("certificates: %v: %s", err, unready)
 	}
@@ -91,7 +91,7 @@ func allReady(t *testing.T, h *house.House) {
 // helmTest runs the chart's own test: both of its pods must succeed.
 func helmTest(t *testing.T, h *house.House) {
 	t.Helper()
-	said, err := h.Cluster.Helm(t.Context(), "test", house.Release, "--namespace="+house.Namespace, "--timeout=3m")
+	said, err := h.Cluster.Helm(t.Context(), "test", house.Release, "--namespace="+house.Namespace, "--timeout=5m")
 	if err != nil {
 		t.Fatalf("helm test: %v: %s", err, said)
 	}

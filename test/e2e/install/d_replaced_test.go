@@ -42,7 +42,7 @@ func TestReplacedCA(t *testing.T) {
 	began := time.Now()
 	for _, step := range [][]string{
 		{"delete", "secret", "lanyard-ca"},
-		{"wait", "certificate/lanyard-ca", "--for=condition=Ready", "--timeout=1m"},
+		{"wait", "certificate/lanyard-ca", "--for=condition=Ready", "--timeout=5m"},
 		{"delete", "secret", "lanyard-webhook-tls", "lanyard-exchange-tls", "lanyard-connector-tls", "--ignore-not-found"},
 	} {
 		if out, err := h.Cluster.Kubectl(t.Context(), append([]string{"-n", house.Namespace}, step...)...); err != nil {
@@ -95,7 +95,7 @@ func TestReplacedCA(t *testing.T) {
 }
 
 // patience is what the kubelet may take to renew a pod's copy of a ConfigMap, and more.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // distrust takes every CA out of the webhook configurations, as docs/upgrade.md says, and waits until the injector has put in this one
 // and no other.

@@ -100,7 +100,7 @@ func TestTheClustersOwnControllersAreUndisturbed(t *testing.T) {
 		pod = h.AwaitPod(t, pod.Namespace, pod.Name, corev1.PodRunning)
 		awaitMore(t, h, pod, 1, "granted", granted)
 		node := pod.Spec.NodeName
-		out, err := h.Cluster.Kubectl(t.Context(), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=150s")
+		out, err := h.Cluster.Kubectl(t.Context(), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=5m")
 		t.Cleanup(func() {
 			if out, err := h.Cluster.Kubectl(context.Background(), "uncordon", node); err != nil {
 				t.Errorf("uncordon: %v: %s", err, out)

@@ -17,8 +17,9 @@ import (
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
 )
 
-// patience is how long something may take that takes seconds on an idle machine.
-const patience = 2 * time.Minute
+// patience is how long something may take that takes seconds on an idle machine. It is longer than program workload tries a batch for, so that
+// a publisher tells why its batch was not taken.
+const patience = 5 * time.Minute
 
 // rig is the cluster as the tests see it.
 type rig struct {

@@ -98,7 +98,7 @@ func (f *jobFlags) register(s registrar) {
 	s.StringVar(&f.caFile, "ca-file", os.Getenv(wire.EnvCAFile), "what its certificate is checked against")
 	s.StringVar(&f.audience, "audience", "", "what the access token is for")
 	s.StringVar(&f.scope, "scope", "", "what it may do")
-	s.DurationVar(&f.patience, "patience", 2*time.Minute, "how long to try")
+	s.DurationVar(&f.patience, "patience", 4*time.Minute, "how long to try")
 }
 
 // exchange gets an access token in the mode that was asked for.

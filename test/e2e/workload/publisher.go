@@ -106,7 +106,7 @@ func parsePublisher(args []string) (publisherFlags, error) {
 	s.IntVar(&f.events, "events", 1, "events in a batch")
 	s.IntVar(&f.count, "count", 0, "batches; 0 is until told to stop")
 	s.DurationVar(&f.interval, "interval", time.Second, "pause between two batches")
-	s.DurationVar(&f.patience, "patience", 2*time.Minute, "how long one batch is tried")
+	s.DurationVar(&f.patience, "patience", 4*time.Minute, "how long one batch is tried")
 	s.DurationVar(&f.options.MostPause, "most-pause", time.Second, "longest pause between two attempts")
 	if err := parse(s, args); err != nil {
 		return f, err
