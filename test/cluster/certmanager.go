@@ -134,7 +134,7 @@ func (cp *ControlPlane) installCertManager(ctx context.Context) error {
 	crds := filepath.Join(dir, "deploy", "crds")
 	for _, args := range [][]string{
 		{"apply", "--server-side", "-f", crds},
-		{"wait", "--for=condition=Established", "--timeout=60s", "-f", crds},
+		{"wait", "--for=condition=Established", "--timeout=4m", "-f", crds},
 	} {
 		if out, err := cp.runKubectl(ctx, args...); err != nil {
 			return fmt.Errorf("installing cert-manager's resource definitions: %w: %s", err, out)

@@ -65,9 +65,9 @@ func TestStartCertManager(t *testing.T) {
 	}
 	begin := time.Now()
 	kubectl(t, cp, "apply", "-f", file)
-	kubectl(t, cp, "wait", "--for=condition=Ready", "--timeout=60s", "certificate/leaf")
+	kubectl(t, cp, "wait", "--for=condition=Ready", "--timeout=4m", "certificate/leaf")
 	t.Logf("the certificate was issued after %s", time.Since(begin))
-	kubectl(t, cp, "wait", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", "--timeout=60s", "validatingwebhookconfiguration/wants-a-ca")
+	kubectl(t, cp, "wait", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", "--timeout=4m", "validatingwebhookconfiguration/wants-a-ca")
 	ca := kubectl(t, cp, "get", "secret", "ca", "-o", `jsonpath={.data.tls\.crt}`)
 	injected := kubectl(t, cp, "get", "validatingwebhookconfiguration", "wants-a-ca", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}")
 	if ca == "" || injected != ca {

@@ -52,7 +52,7 @@ type Options struct {
 // startTimeout is what starting may take on a machine that is busy with other things, and stopGrace what each component may
 // take to end before it is killed: an API server would wait a minute for a webhook that does not answer.
 const (
-	startTimeout = 2 * time.Minute
+	startTimeout = 5 * time.Minute
 	stopGrace    = 3 * time.Second
 )
 

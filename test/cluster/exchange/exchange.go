@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	startTimeout = time.Minute
+	startTimeout = 3 * time.Minute
 	stopGrace    = 25 * time.Second
 	pollInterval = 20 * time.Millisecond
 	tailLines    = 15

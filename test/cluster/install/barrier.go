@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	barrierTimeout  = 30 * time.Second
+	barrierTimeout  = 3 * time.Minute
 	barrierInterval = 20 * time.Millisecond
 )
 

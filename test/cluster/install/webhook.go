@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	webhookTimeout = 30 * time.Second
+	webhookTimeout = 3 * time.Minute
 	webhookGrace   = 5 * time.Second
 	pollInterval   = 20 * time.Millisecond
 	tailLines      = 15

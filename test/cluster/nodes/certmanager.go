@@ -90,7 +90,7 @@ func (c *Cluster) applyCertManager(ctx context.Context, image Archive) error {
 
 // tryCertManager waits for a certificate, which it then removes.
 func (c *Cluster) tryCertManager(ctx context.Context) error {
-	_, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=3m", "customresourcedefinition", "--selector=app.kubernetes.io/component=crds")
+	_, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=5m", "customresourcedefinition", "--selector=app.kubernetes.io/component=crds")
 	for _, name := range []string{"cert-manager", "cert-manager-cainjector"} {
 		_, waiting := c.Kubectl(ctx, "--namespace="+cluster.CertManagerNamespace, "rollout", "status", "deployment/"+name, "--timeout=5m")
 		err = errors.Join(err, waiting)
@@ -101,7 +101,7 @@ func (c *Cluster) tryCertManager(ctx context.Context) error {
 	if _, err := c.KubectlInput(ctx, certManagerTrial, "apply", "-f", "-"); err != nil {
 		return err
 	}
-	_, err = c.Kubectl(ctx, "--namespace="+cluster.CertManagerNamespace, "wait", "--for=condition=Ready", "--timeout=3m", "certificate/trial")
+	_, err = c.Kubectl(ctx, "--namespace="+cluster.CertManagerNamespace, "wait", "--for=condition=Ready", "--timeout=5m", "certificate/trial")
 	if err != nil {
 		return err
 	}

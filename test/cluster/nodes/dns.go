@@ -26,7 +26,7 @@ func (c *Cluster) startDNS(ctx context.Context) error {
 	if _, err := c.Kubectl(ctx, "apply", "-f", path); err != nil {
 		return fmt.Errorf("making the name server: %w", err)
 	}
-	if _, err := c.Kubectl(ctx, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=5m"); err != nil {
+	if _, err := c.Kubectl(ctx, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=10m"); err != nil {
 		pods, _ := c.Kubectl(ctx, "-n", "kube-system", "get", "pods,events", "-o", "wide")
 		return fmt.Errorf("waiting for the name server: %w\n%s", err, pods)
 	}

@@ -33,7 +33,7 @@ const count = 2
 func Names() []string { return []string{"node1", "node2"} }
 
 // startTimeout bounds the start of a cluster whose programs are built, on a machine that is busy with other things.
-const startTimeout = 5 * time.Minute
+const startTimeout = 12 * time.Minute
 
 // Options say how to run a cluster. The zero value is a good one.
 type Options struct {

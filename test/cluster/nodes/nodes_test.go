@@ -23,8 +23,8 @@ import (
 // patience is how long a test waits for something that takes a moment on an idle machine; lost is how long until a node that
 // has gone silent counts as lost, on a busy one.
 const (
-	patience = 3 * time.Minute
-	lost     = 3 * time.Minute
+	patience = 5 * time.Minute
+	lost     = 5 * time.Minute
 )
 
 // TestCluster starts two clusters side by side and looks at one of them from all sides.

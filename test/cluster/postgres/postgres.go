@@ -30,7 +30,7 @@ import (
 var ErrNotInstalled = errors.New("PostgreSQL is not installed (looked for /usr/lib/postgresql/*/bin/postgres)")
 
 // startTimeout is for a machine that is busy with other things.
-const startTimeout = time.Minute
+const startTimeout = 3 * time.Minute
 
 // Server is a running server. Its methods are not for several goroutines at once.
 type Server struct {

@@ -75,7 +75,7 @@ const done = "done"
 const Socket = "control.sock"
 
 // answerTimeout bounds how long an order may take.
-const answerTimeout = 30 * time.Second
+const answerTimeout = 2 * time.Minute
 
 // Give has an order carried out on the node with this root, and returns when it is.
 func Give(root string, order Order, daemon string) error {
