@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -84,7 +86,7 @@ func start(t *testing.T, dir string) (*Reloader, chan time.Time) {
 	ctx := t.Context()
 	go func() { done <- r.Run(ctx) }()
 	t.Cleanup(func() { // runs after t.Context is cancelled
-		if err := <-done; err != nil {
+		if err := timing.Next(t, time.Minute, "the reloader ends with its context", done); err != nil {
 			t.Error(err)
 		}
 	})
@@ -105,11 +107,11 @@ func TestReloaderFollowsTheFiles(t *testing.T) {
 	dir := t.TempDir()
 	first := writePair(t, dir, time.Now(), time.Hour)
 	r, loaded := start(t, dir)
-	if at := <-loaded; !at.Equal(first.NotAfter) {
+	if at := timing.Next(t, time.Minute, "the first pair is loaded", loaded); !at.Equal(first.NotAfter) {
 		t.Errorf("first expiry %v", at)
 	}
 	second := writePair(t, dir, time.Now(), 2*time.Hour)
-	if at := <-loaded; !at.Equal(second.NotAfter) || !served(t, r).Equal(second) {
+	if at := timing.Next(t, time.Minute, "the second pair is loaded", loaded); !at.Equal(second.NotAfter) || !served(t, r).Equal(second) {
 		t.Errorf("second expiry %v", at)
 	}
 	if err := r.Check(); err != nil {
@@ -147,7 +149,7 @@ func TestReloaderKeepsTheOldPair(t *testing.T) {
 			dir := t.TempDir()
 			old := writePair(t, dir, time.Now(), time.Hour)
 			r, loaded := start(t, dir)
-			<-loaded
+			timing.Next(t, time.Minute, "the first pair is loaded", loaded)
 			spoil(t, dir)
 			// What the watcher would read at its next look is read now, so that nothing waits for the clock.
 			_ = r.watcher.ReadCertificate()

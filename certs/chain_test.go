@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // chained is a leaf and an intermediate whose certificate can be made anew with the same key, as an issuer is renewed.
@@ -114,7 +116,7 @@ func TestReloaderServesANewIntermediate(t *testing.T) {
 				t.Error("the same chain is loaded once more")
 			}
 			cancel()
-			if err := <-done; err != nil {
+			if err := timing.Next(t, time.Minute, "the reloader ends with its context", done); err != nil {
 				t.Error(err)
 			}
 		})

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // clock is a time that tests move.
@@ -122,11 +124,11 @@ func TestWhatLocalRenewsIsServed(t *testing.T) {
 	dir, c := filepath.Join(t.TempDir(), "tls"), &clock{time.Now()}
 	l := openLocal(t, dir, c, "127.0.0.1")
 	r, loaded := start(t, dir)
-	<-loaded
+	timing.Next(t, time.Minute, "the first pair is loaded", loaded)
 	if err := l.Name("172.17.0.1"); err != nil {
 		t.Fatal(err)
 	}
-	<-loaded
+	timing.Next(t, time.Minute, "the pair with the further name is loaded", loaded)
 	if err := served(t, r).VerifyHostname("172.17.0.1"); err != nil {
 		t.Error(err)
 	}
@@ -134,7 +136,7 @@ func TestWhatLocalRenewsIsServed(t *testing.T) {
 	if err := l.Renew(); err != nil {
 		t.Fatal(err)
 	}
-	if at := <-loaded; at.Sub(c.at) < leafLife-time.Hour {
+	if at := timing.Next(t, time.Minute, "the renewed pair is loaded", loaded); at.Sub(c.at) < leafLife-time.Hour {
 		t.Errorf("what is served after the renewal has %s left", at.Sub(c.at))
 	}
 }

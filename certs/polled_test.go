@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestANodeThatWatchesNoMoreFiles: the program serves all the same, and finds a new pair by looking.
@@ -33,7 +35,7 @@ func TestANodeThatWatchesNoMoreFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-loaded
+	timing.Next(t, time.Minute, "the first pair is loaded", loaded)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -50,12 +52,12 @@ func TestANodeThatWatchesNoMoreFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-loaded
+	timing.Next(t, time.Minute, "the second pair is loaded", loaded)
 	if c, err := r.GetCertificate(nil); err != nil || c.Leaf.DNSNames[0] != "second.example" {
 		t.Errorf("the new pair is not served: %v", err)
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := timing.Next(t, time.Minute, "the reloader ends with its context", done); err != nil {
 		t.Error(err)
 	}
 	if _, err := newReloader(t.TempDir(), Options{Log: logr.Discard()}, full); !errors.Is(err, fs.ErrNotExist) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // asked is a backend by what is asked of it.
@@ -114,12 +115,12 @@ func TestNobodyIsReviewedBeforeTheSelfTest(t *testing.T) {
 	s := newSelfTest(t, b)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(t.Context()) }()
-	<-s.Tried()
+	timing.Next(t, time.Minute, "the self-test is tried", s.Tried())
 	if _, err := s.Review(t.Context(), "stranger", nil); err == nil || s.Check() == nil {
 		t.Error("a stranger was reviewed before the self-test had passed")
 	}
 	close(back)
-	must(t, <-done)
+	must(t, timing.Next(t, time.Minute, "the self-test passes", done))
 	if _, err := s.Review(t.Context(), "stranger", nil); err != nil || s.Check() != nil {
 		t.Errorf("after: %v, %v", err, s.Check())
 	}

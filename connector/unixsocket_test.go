@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/lanyard-k8s/lanyard/connector/nodebinding"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 func bind(t *testing.T, path string) (*UnixSocket, *Bound) {
@@ -141,7 +142,7 @@ func TestAReplacedSocketIsBoundAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- k.run(ctx) }()
-	first := <-served
+	first := timing.Next(t, time.Minute, "the socket is served", served)
 	eventually(t, "ready", func() bool { return k.Check() == nil && clock.HasWaiters() })
 
 	must(t, os.Remove(path))
@@ -149,7 +150,7 @@ func TestAReplacedSocketIsBoundAgain(t *testing.T) {
 	must(t, err)
 	thief.SetUnlinkOnClose(false)
 	clock.Step(lookEvery)
-	<-replaced
+	timing.Next(t, time.Minute, "it is told that the socket was replaced", replaced)
 	if k.Check() == nil {
 		t.Error("ready although publishers reach somebody else")
 	}
@@ -161,8 +162,13 @@ func TestAReplacedSocketIsBoundAgain(t *testing.T) {
 		clock.Step(lookEvery)
 		return k.Check() == nil
 	})
-	second := <-served
-	if _, err := first.Accept(); !errors.Is(err, net.ErrClosed) {
+	second := timing.Next(t, time.Minute, "the new socket is served", served)
+	accepting := make(chan error, 1)
+	go func() {
+		_, err := first.Accept()
+		accepting <- err
+	}()
+	if err := timing.Next(t, time.Minute, "the old listener is closed", accepting); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the old listener is open: %v", err)
 	}
 	conn, err := net.Dial("unix", path)
@@ -172,7 +178,7 @@ func TestAReplacedSocketIsBoundAgain(t *testing.T) {
 		t.Error("one replacement was counted twice")
 	}
 	cancel()
-	must(t, <-done)
+	must(t, timing.Next(t, time.Minute, "the keeper ends with its context", done))
 	must(t, second.Close())
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is left: %v", err)

@@ -59,7 +59,7 @@ func TestAForbiddenNamespaceSpoilsNoOther(t *testing.T) {
 			t.Errorf("%s: not trusted (-want +got):\n%s", what, diff)
 		}
 	}
-	w := <-gpu.watches
+	w := timing.Next(t, time.Minute, "a watch is opened", gpu.watches)
 	timing.Within(t, time.Minute, "a pod in the other namespace is alive", func() bool { return state("a") == Alive })
 	shows("one is forbidden", false, "pods in tools")
 	b := onlyMetadata(pod("b"))

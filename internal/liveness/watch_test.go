@@ -64,7 +64,7 @@ func run(t *testing.T, p *Pods) {
 			t.Error(err)
 		}
 	}()
-	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(func() { cancel(); timing.Next(t, time.Minute, "the watch ends with its context", done) })
 }
 
 func TestWatchIsListenedTo(t *testing.T) {
@@ -74,7 +74,7 @@ func TestWatchIsListenedTo(t *testing.T) {
 	p, err := newPods(Options{Clock: clock}, s.source())
 	must(t, err)
 	run(t, p)
-	w := <-s.watches
+	w := timing.Next(t, time.Minute, "a watch is opened", s.watches)
 	state := func(uid string) State { return p.State(uid, clock.Now()) }
 	timing.Within(t, time.Minute, "the listed pod is alive", func() bool { return state("a") == Alive })
 
@@ -90,7 +90,7 @@ func TestWatchIsListenedTo(t *testing.T) {
 		t.Errorf("state within a minute of a bookmark = %s", got)
 	}
 	clock.Step(time.Second)
-	w = <-s.watches
+	w = timing.Next(t, time.Minute, "a watch whose bookmark is late is opened again", s.watches)
 	timing.Within(t, time.Minute, "a watch whose bookmark is late was opened again", func() bool { return p.Age(clock.Now()) == 0 })
 	b := onlyMetadata(pod("b"))
 	b.ResourceVersion = "3"
@@ -118,7 +118,7 @@ func TestWatchIsListenedTo(t *testing.T) {
 	s.mu.Lock()
 	s.err, s.items = nil, nil
 	s.mu.Unlock()
-	w = <-s.watches
+	w = timing.Next(t, time.Minute, "a watch is opened once the API server is back", s.watches)
 	b.ResourceVersion = "4"
 	w.Delete(b)
 	timing.Within(t, time.Minute, "the next watch tells what the first would have", func() bool { return state("b") == Dead })
