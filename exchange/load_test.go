@@ -23,6 +23,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/exchange/waiting"
 	"github.com/lanyard-k8s/lanyard/internal/liveness"
 	"github.com/lanyard-k8s/lanyard/internal/tokenreview"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // slow is an API server that takes its time, and counts how many reviews are under way.
@@ -183,9 +184,7 @@ func TestAFloodKeepsNoPodOut(t *testing.T) {
 	strangers.run(ctx)
 	defer strangers.ended.Wait()
 	defer stop()
-	for strangers.sent.Load() < 2000 { // the burst is used up
-		<-time.After(time.Millisecond)
-	}
+	timing.Within(t, 2*time.Minute, "the burst is used up", func() bool { return strangers.sent.Load() >= 2000 })
 	var took []time.Duration
 	granted, before, begun := 0, strangers.sent.Load(), time.Now()
 	for i, token := range tokens {

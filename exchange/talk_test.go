@@ -94,6 +94,7 @@ func (r *rig) do(req *http.Request) answer {
 
 func (r *rig) client() *http.Client {
 	c := *r.server.Client()
+	c.Timeout = 2 * time.Minute // whoever gets no answer says so
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c
 }

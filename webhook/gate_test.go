@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/mutate"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 	"github.com/lanyard-k8s/lanyard/webhook/settings"
 )
 
@@ -54,7 +56,7 @@ func TestOverloadIsAnsweredBeforeReading(t *testing.T) {
 					t.Errorf("first call: %d", w.Code)
 				}
 			})
-			<-inside
+			timing.Next(t, time.Minute, "the first call is being worked on", inside)
 			r := httptest.NewRequest(http.MethodPost, wire.PathMutateJob, untouched{t})
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
 	"github.com/lanyard-k8s/lanyard/mutate"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,13 +63,13 @@ func serve(t testing.TB, p *pair, drain time.Duration, edits ...func(*Options)) 
 func (r *replica) end(t testing.TB) {
 	t.Helper()
 	r.stop()
-	if err := <-r.done; err != nil {
+	if err := timing.Next(t, time.Minute, "the replica ends", r.done); err != nil {
 		t.Errorf("ended with %v", err)
 	}
 }
 
 func client(p *pair) *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.roots}, MaxIdleConnsPerHost: 64}, Timeout: 10 * time.Second}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.roots}, MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
 }
 
 // call sends one review as the API server would and says what went wrong with it.
@@ -148,15 +149,16 @@ func TestDrainingServerAnswersAndClosesConnections(t *testing.T) {
 		t.Errorf("before: closing %v, %v", closing, err)
 	}
 	r.stop()
-	for !r.desk.draining.Load() {
+	timing.Within(t, time.Minute, "the server is draining", func() bool {
 		if _, err := call(c, r.url, body); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return r.desk.draining.Load()
+	})
 	if closing, err := call(c, r.url, body); err != nil || !closing {
 		t.Errorf("while draining: closing %v, %v", closing, err)
 	}
-	if err := <-r.done; err != nil {
+	if err := timing.Next(t, time.Minute, "the server ends", r.done); err != nil {
 		t.Error(err)
 	}
 	if _, err := call(c, r.url, body); err == nil {
@@ -182,17 +184,17 @@ func TestRequestInFlightIsFinished(t *testing.T) {
 		_, err := call(c, r.url, ask{}.body())
 		answered <- err
 	}()
-	<-inside
+	timing.Next(t, time.Minute, "the review has begun", inside)
 	r.stop()
-	for { // until the listener is closed
+	timing.Within(t, time.Minute, "the listener is closed", func() bool {
 		conn, err := net.Dial("tcp", r.url[len("https://"):])
-		if err != nil {
-			break
+		if err == nil {
+			_ = conn.Close()
 		}
-		_ = conn.Close()
-	}
+		return err != nil
+	})
 	close(goOn)
-	if err := errors.Join(<-answered, <-r.done); err != nil {
+	if err := errors.Join(timing.Next(t, 2*time.Minute, "the review is answered", answered), timing.Next(t, time.Minute, "the server ends", r.done)); err != nil {
 		t.Error(err)
 	}
 }

@@ -182,7 +182,7 @@ func TestAUserWhoLeavesLearnsWhatCameOfIt(t *testing.T) {
 			defer func() { _ = c.Close() }()
 			_, err = fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(spec), spec)
 			must(t, err)
-			<-begun
+			timing.Next(t, time.Minute, "the job is being started", begun)
 			must(t, c.(*net.UnixConn).CloseWrite())
 			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 			must(t, err)
@@ -288,8 +288,12 @@ func TestStartsTakeTurns(t *testing.T) {
 		})
 	}
 	timing.Within(t, time.Minute, "eight are being started", func() bool { return now.Load() == 8 })
-	for range all {
-		gate <- struct{}{}
+	for n := range all {
+		select {
+		case gate <- struct{}{}:
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d submissions have had their turn, and no other comes", n, all)
+		}
 	}
 	wait.Wait()
 	if most.Load() != 8 || done.Load() != all {

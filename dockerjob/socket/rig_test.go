@@ -130,8 +130,13 @@ func serve(t *testing.T, f *fake, change func(*socket.Options)) *desk {
 	go func() { ended <- s.Task(l, 10*time.Second)(ctx) }()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the server does not end with its context")
 		}
 	})
 	t.Cleanup(d.stop)

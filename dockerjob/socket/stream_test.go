@@ -113,9 +113,9 @@ func TestWhoLeavesLeavesTheJobAlone(t *testing.T) {
 				_, _, _, err := d.stream(ctx, query)
 				ended <- err
 			}()
-			<-started
+			timing.Next(t, time.Minute, "the output is being followed", started)
 			leave()
-			if err := <-ended; !errors.Is(err, context.Canceled) {
+			if err := timing.Next(t, time.Minute, "the reader is let go", ended); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 			timing.Within(t, time.Minute, "the leaving is noticed", func() bool { return d.count("logs", "client_gone") == 1 })
@@ -146,17 +146,17 @@ func TestTheProcessEndsAndTheJobGoesOn(t *testing.T) {
 		_, _, end, err := d.stream(t.Context(), "follow=true&leave=stop")
 		ended <- result{end, err}
 	}()
-	<-started
+	timing.Next(t, time.Minute, "the output is being followed", started)
 	go func() {
 		status, _, _ := d.ask(http.MethodGet, "/v1/jobs/0a1b2c3d4e5f/wait", "")
 		waited <- status
 	}()
-	<-started
+	timing.Next(t, time.Minute, "the end is being waited for", started)
 	d.stop()
-	if r := <-ended; r.err != nil || r.end == nil || r.end.Code != jobs.Unavailable {
+	if r := timing.Next(t, time.Minute, "the stream ends with the process", ended); r.err != nil || r.end == nil || r.end.Code != jobs.Unavailable {
 		t.Errorf("the stream ended with %+v", r)
 	}
-	if status := <-waited; status != http.StatusServiceUnavailable {
+	if status := timing.Next(t, time.Minute, "the wait ends with the process", waited); status != http.StatusServiceUnavailable {
 		t.Errorf("the wait ended with %d", status)
 	}
 	if got := f.stops(); got != "" {
