@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"os"
@@ -57,7 +58,9 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 				}
 			})
 			var said bytes.Buffer
-			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", tc.trap+`; exec lanyard run --socket "$1" --image i:1`, "sh", path)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // one that heeds no signal is killed
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "/bin/sh", "-c", tc.trap+`; exec lanyard run --socket "$1" --image i:1`, "sh", path)
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)

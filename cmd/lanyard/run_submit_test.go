@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -108,7 +109,9 @@ func TestInterruptedWhileItStarts(t *testing.T) {
 			})
 			var said bytes.Buffer
 			s := streams{out: &said, err: &said}
-			code := exitCode(submitAndAttend(t.Context(), newJobsCaller(path), jobspec.Spec{}, runFlags{detach: tc.detach}, &environment{}, painter{}, signals, s), &said)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // whoever is never told to stop ends with that
+			defer cancel()
+			code := exitCode(submitAndAttend(ctx, newJobsCaller(path), jobspec.Spec{}, runFlags{detach: tc.detach}, &environment{}, painter{}, signals, s), &said)
 			if code != tc.code || !strings.Contains(said.String(), tc.want) || stops.Load() != tc.stops || strings.Contains(said.String(), jobID) {
 				t.Errorf("exit code %d, %d stops, said %q", code, stops.Load(), said.String())
 			}
@@ -139,7 +142,9 @@ func TestInterruptedBetweenSubmissionAndJob(t *testing.T) {
 	})
 	var said bytes.Buffer
 	s := streams{out: &said, err: &said}
-	if code := exitCode(submitAndAttend(t.Context(), newJobsCaller(path), jobspec.Spec{}, runFlags{}, &environment{}, painter{}, signals, s), &said); code != 3 {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // whoever is never told to stop ends with that
+	defer cancel()
+	if code := exitCode(submitAndAttend(ctx, newJobsCaller(path), jobspec.Spec{}, runFlags{}, &environment{}, painter{}, signals, s), &said); code != 3 {
 		t.Errorf("exit code %d: %s", code, said.String())
 	}
 }

@@ -50,6 +50,8 @@ func appendForEver(dir string) {
 				b.Events[0].Message = strings.Repeat("x", rand.N(5000))
 				if err := s.Append(context.Background(), b); err == nil {
 					say("+", id)
+				} else {
+					<-time.After(time.Millisecond) // there is no room, until something is delivered
 				}
 			}
 		}()
@@ -101,7 +103,9 @@ func TestKillLosesNothing(t *testing.T) {
 // killOnce starts a child and kills it when it has said enough.
 func killOnce(t *testing.T, dir string, lines int, acknowledged, reached map[string]bool) {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), childDirectory+"="+dir)
 	out, err := child.StdoutPipe()
 	if err != nil {
@@ -125,4 +129,7 @@ func killOnce(t *testing.T, dir string, lines int, acknowledged, reached map[str
 		}
 	}
 	_ = child.Wait()
+	if ctx.Err() != nil {
+		t.Errorf("the child said too little in a minute: want %d lines", lines)
+	}
 }
