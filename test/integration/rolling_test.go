@@ -19,6 +19,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/certs"
 	"github.com/lanyard-k8s/lanyard/test/cluster/install"
 	"github.com/lanyard-k8s/lanyard/test/cluster/process"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // fleet is what a Deployment of the webhook is made of: the program, its files, and the Service in front of its replicas.
@@ -60,7 +61,7 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 		if err := replica.Terminate(); err != nil {
 			t.Fatal(err)
 		}
-		<-replica.Done()
+		timing.Next(t, 2*time.Minute, "the replica ends", replica.Done())
 		replica = next
 	}
 	end := sent.Load()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/lanyard-k8s/lanyard/mutate"
 )
@@ -27,7 +28,7 @@ func desk(t *testing.T, url string) door {
 		MaxIdleConnsPerHost: 512, DisableCompression: true,
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return door{http: &http.Client{Transport: transport}, url: url}
+	return door{http: &http.Client{Transport: transport, Timeout: 2 * time.Minute}, url: url}
 }
 
 // post sends a body as a review.

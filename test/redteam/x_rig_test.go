@@ -338,7 +338,7 @@ func (x *exchanging) from(address string) *http.Client {
 	transport := x.program.Client.Transport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: 5 * time.Second}).DialContext
 	x.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
+	return &http.Client{Transport: transport, Timeout: 2 * time.Minute}
 }
 
 // path is where an object is.

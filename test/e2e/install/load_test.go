@@ -235,7 +235,7 @@ func (l *load) end(t *testing.T) {
 			t.Errorf("deleting pod %s: %v", pod, err)
 		}
 	}
-	l.wait.Wait()
+	l.over(t)
 	if l.calls == 0 || len(l.faults) > 0 {
 		t.Errorf("%d of %d calls of admission have failed:\n%s", len(l.faults), l.calls, first(l.faults))
 	}
@@ -247,6 +247,24 @@ func (l *load) end(t *testing.T) {
 			l.judgeEvents(t, pod)
 		}
 	}
+}
+
+// over waits until the last call has been answered and every log has come to its end.
+func (l *load) over(t *testing.T) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		l.wait.Wait()
+		close(ended)
+	}()
+	house.Eventually(t, "the last call and the logs of the load's pods to end", func(context.Context) error {
+		select {
+		case <-ended:
+			return nil
+		default:
+			return errors.New("they go on")
+		}
+	})
 }
 
 func (l *load) judgeExchanges(t *testing.T, pod string) {

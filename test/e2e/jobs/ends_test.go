@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"path"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,7 +92,9 @@ func stayRefused(t *testing.T, h *house.House, by *corev1.Pod) {
 // follow reads a pod's log to its end, beyond its deletion, and hands over the last line.
 func follow(t *testing.T, h *house.House, pod *corev1.Pod) <-chan identity {
 	t.Helper()
-	stream, err := h.Admin.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "main", Follow: true}).Stream(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	stream, err := h.Admin.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "main", Follow: true}).Stream(ctx)
 	must(t, err)
 	out := make(chan identity, 1)
 	go func() {

@@ -70,6 +70,7 @@ func serveSquat(ctx context.Context, l *net.UnixListener, p printer) squatLine {
 			return got
 		}
 		if err != nil {
+			pause(ctx, 10*time.Millisecond) // it may be short of files
 			continue
 		}
 		reading.Go(func() {

@@ -33,7 +33,7 @@ func (p *publisher) report(r *atomic.Pointer[running], id int, stop <-chan struc
 			select {
 			case <-stop:
 				return
-			default:
+			case <-time.After(5 * time.Millisecond): // the connector that starts meanwhile needs the processors
 			}
 		}
 		p.acked = append(p.acked, key)

@@ -21,6 +21,7 @@ import (
 	"github.com/lanyard-k8s/lanyard/connector/sink/kubernetes"
 	"github.com/lanyard-k8s/lanyard/connector/spool"
 	"github.com/lanyard-k8s/lanyard/test/cluster"
+	"github.com/lanyard-k8s/lanyard/test/timing"
 )
 
 // TestAnAPIServerThatIsAway pauses the API server while batches arrive in the spool. It runs before the parallel tests.
@@ -50,12 +51,13 @@ func TestAnAPIServerThatIsAway(t *testing.T) {
 	if err := cp.Pause(cluster.APIServer); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cp.Resume(cluster.APIServer) }) // the other tests need it, whatever becomes of this one
 	for i := range 5 {
 		if err := queue.Append(t.Context(), batch(fatal(node.Name, "GpuXid", fmt.Sprint(i)))); err != nil {
 			t.Error(err)
 		}
 	}
-	if why := <-failed; why != sink.Timeout && why != sink.Unreachable {
+	if why := timing.Next(t, time.Minute, "a delivery fails", failed); why != sink.Timeout && why != sink.Unreachable {
 		t.Errorf("a paused API server is %s", why)
 	}
 	if err := cp.Resume(cluster.APIServer); err != nil {
@@ -67,7 +69,7 @@ func TestAnAPIServerThatIsAway(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	if err := <-ended; err != nil {
+	if err := timing.Next(t, time.Minute, "the queue ends with its context", ended); err != nil {
 		t.Error(err)
 	}
 	if err := queue.Close(); err != nil {
@@ -156,7 +158,7 @@ func TestReplicasLoseNothingOfEachOther(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-time.After(5 * time.Millisecond): // far more often than a kubelet
 			}
 			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"False","message":"beat %d"}]}}`, i)
 			if _, err := kubelet.CoreV1().Nodes().Patch(t.Context(), node.Name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{}, "status"); err != nil {
