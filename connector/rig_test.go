@@ -269,8 +269,13 @@ func (g *rig) run(t testing.TB, role nodebinding.Role) {
 	}
 	g.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("serving ended: %v", err)
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("serving ended: %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("serving does not end with its context")
 		}
 	})
 	t.Cleanup(g.stop)

@@ -37,7 +37,9 @@ func seated(t *testing.T, s *seats, from places.Key) (ends []func()) {
 			wantCode(t, "a call over the share", err, codes.Unavailable)
 			return ends
 		}
-		ends = append(ends, end)
+		if ends = append(ends, end); len(ends) > 1000 {
+			t.Fatal("a thousand calls have seats")
+		}
 	}
 }
 

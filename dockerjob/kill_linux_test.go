@@ -128,7 +128,9 @@ func (r *rig) killAt(step dockerjob.Step) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(r.t.Context(), self)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute) // one that does not get to the step ends, too
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), childDir+"="+r.dir, childHost+"="+r.engine.Host(), childInstance+"="+r.settings.Instance, childStep+"="+string(step))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

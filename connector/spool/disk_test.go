@@ -97,7 +97,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 	s := opened(t, o)
 	running(t, s)
 	appended(t, s, "", 0, 1)
-	if err := s.Drain(t.Context()); err != nil {
+	if err := s.Drain(soon(t)); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(o.Directory)

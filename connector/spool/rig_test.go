@@ -81,6 +81,14 @@ func (c *collector) await(t *testing.T, n int) []string {
 	}
 }
 
+// soon is a context that ends long before the time of the whole package is over.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func allow(sink.Batch) error { return nil }
 
 // options are those of a spool in a directory of the test's own.

@@ -74,7 +74,7 @@ func (f three) reread(t *testing.T, raw []byte) (ids []string, aside map[Reason]
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	err = s.Drain(t.Context())
+	err = s.Drain(soon(t))
 	cancel()
 	if err := errors.Join(err, <-ended, s.Close()); err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func TestAPoisonedBatchIsPutAsideForItsSinkAlone(t *testing.T) {
 	if diff := cmp.Diff([]string{"before", "poison", "after"}, works.await(t, 3)); diff != "" {
 		t.Errorf("the other sink (-want +got):\n%s", diff)
 	}
-	if err := s.Drain(t.Context()); err != nil {
+	if err := s.Drain(soon(t)); err != nil {
 		t.Fatal(err)
 	}
 	stop()

@@ -378,6 +378,7 @@ func TestARenewedAuthorityIsTrusted(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal(err)
 		}
+		<-time.After(5 * time.Millisecond)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lanyard-k8s/lanyard/connector/sink"
 )
@@ -125,7 +126,9 @@ func TestKillLosesNoStoredBatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store", "events.db")
 	stored := map[string]bool{}
 	for range 10 {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 		child.Env = append(os.Environ(), childPath+"="+path)
 		out, err := child.StdoutPipe()
 		if err != nil {
@@ -146,6 +149,9 @@ func TestKillLosesNoStoredBatch(t *testing.T) {
 			}
 		}
 		_ = child.Wait()
+		if ctx.Err() != nil {
+			t.Fatalf("the child said too little in a minute: want %d lines", lines)
+		}
 	}
 	s := opened(t, func(ctx context.Context) (*Store, error) { return OpenSQLite(ctx, path, Options{}) })
 	for key := range stored {
