@@ -45,7 +45,7 @@ func TestTheProgramRunsAsTheChartStartsIt(t *testing.T) {
 		},
 		"the socket is there": func(context.Context) bool { _, err := os.Stat(socket); return err == nil },
 	} {
-		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 			return done(ctx), nil
 		})
 		if err != nil {
@@ -113,7 +113,7 @@ func (r *rig) report(socket string) {
 	event := &healtheventv1.HealthEvent{Version: 1, Agent: "monitor", CheckName: "GpuXid", IsFatal: true, Message: "fell off the bus"}
 	_, err = healtheventv1.NewPlatformConnectorClient(conn).HealthEventOccurredV1(r.t.Context(), &healtheventv1.HealthEvents{Version: 1, Events: []*healtheventv1.HealthEvent{event}})
 	r.must(err)
-	err = wait.PollUntilContextTimeout(r.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(r.t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		node, err := r.admin.CoreV1().Nodes().Get(ctx, "node-a", metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == "GpuXid" && c.Reason == "GpuXid"+wire.ReasonUnhealthySuffix

@@ -60,7 +60,7 @@ func TestTheExchangeRunsAsTheChartStartsIt(t *testing.T) {
 			return err == nil && strings.Contains(m.Data[wire.CAFile], "BEGIN CERTIFICATE")
 		},
 	} {
-		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 90*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 			return done(ctx), nil
 		})
 		if err != nil {

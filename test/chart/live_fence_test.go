@@ -49,7 +49,7 @@ func newFenced(t *testing.T) *fenced {
 func (f *fenced) await() {
 	f.t.Helper()
 	connector, last := f.as(wire.AccountSocketConnector, f.own), error(nil)
-	err := wait.PollUntilContextTimeout(f.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(f.t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, last = connector.CoreV1().Nodes().Patch(ctx, f.own, types.StrategicMergePatchType, []byte(setting("Ready", "False", "x")),
 			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
 		return last != nil && strings.Contains(last.Error(), wire.PolicyNodeStatus), nil

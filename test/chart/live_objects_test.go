@@ -31,7 +31,7 @@ func TestOldFaultsMayStay(t *testing.T) {
 	}
 	added := `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i","env":[{"name":"NMP_PRINCIPAL","value":"x"},{"name":"NMP_ACCESS_TOKEN","value":"x"}]}]}}}}`
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
 		last = patch(t, alice, deployments, "older", "d", added)
 		return last != nil, nil
 	})

@@ -127,7 +127,7 @@ func awaitPolicies(t *testing.T, c dynamic.Interface) {
 		podProjecting("plain", "default", "nemo-platform", ""),
 		"{apiVersion: v1, kind: Pod, metadata: {name: probe, namespace: managed, annotations: {lanyard.dev/created-by: " + cluster.Admin + "}}, spec: {containers: [{name: c, image: i, env: [{name: NMP_PRINCIPAL, value: x}]}]}}",
 	} {
-		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
 			return apierrors.IsForbidden(create(t, c, text, dryRun)), nil
 		})
 		if err != nil {

@@ -22,7 +22,7 @@ const violationKey = "validation.policy.admission.k8s.io/validation_failure"
 // noted waits for the note of a pod's creation by a user in a namespace, with this answer.
 func noted(t *testing.T, cp *cluster.ControlPlane, user, namespace string, code int) map[string]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	e, err := cp.AwaitAudit(ctx, func(e cluster.AuditEvent) bool {
 		return e.Verb == "create" && e.ObjectRef.Resource == "pods" && e.ObjectRef.Subresource == "" &&

@@ -21,5 +21,5 @@ func eviction(pod *corev1.Pod) *policyv1.Eviction {
 // waited for.
 func drain(t *testing.T, namespace, node string) {
 	t.Helper()
-	shellOf(t, cluster.Admin, namespace).must(t, "", "drain", node, "--ignore-daemonsets", "--force", "--grace-period=0", "--timeout=30s")
+	shellOf(t, cluster.Admin, namespace).must(t, "", "drain", node, "--ignore-daemonsets", "--force", "--grace-period=0", "--timeout=3m")
 }

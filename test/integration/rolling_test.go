@@ -51,6 +51,7 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 					return
 				}
 				sent.Add(1)
+				<-time.After(20 * time.Millisecond) // other tests need the API server's processors, too
 			}
 		})
 	}

@@ -181,7 +181,7 @@ func TestCronJobRuns(t *testing.T) {
 	if _, err := alice.BatchV1().CronJobs(namespace).Create(t.Context(), cron, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventuallyWithin(t, 100*time.Second, "the CronJob has made a job", func(ctx context.Context) (bool, error) {
+	eventuallyWithin(t, 5*time.Minute, "the CronJob has made a job", func(ctx context.Context) (bool, error) {
 		list, err := alice.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) == 0 {
 			return false, err

@@ -154,7 +154,7 @@ func (c *chart) ownKubeconfig(r *running, token string) string {
 // awaitFence waits until the policy is in force, without which the program would not start.
 func (c *chart) awaitFence(user *kubernetes.Clientset) {
 	c.t.Helper()
-	timing.Within(c.t, 30*time.Second, "the policy is in force", func() bool {
+	timing.Within(c.t, 2*time.Minute, "the policy is in force", func() bool {
 		err := condition(c.t.Context(), user, c.node.Name, "lanyard.dev/probe", metav1.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), wire.PolicyNodeStatus)
 	})

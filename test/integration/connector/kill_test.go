@@ -64,7 +64,7 @@ func TestKillLosesNoBatchAndStoresNoneTwice(t *testing.T) {
 		must(t, r.process.Kill())
 		next := *r
 		next.process = next.start()
-		timing.Within(t, 30*time.Second, "the connector is back", func() bool { return next.get("/readyz") == "ready\n" })
+		timing.Within(t, 2*time.Minute, "the connector is back", func() bool { return next.get("/readyz") == "ready\n" })
 		next.conn = next.dial()
 		next.client = newClient(next.conn)
 		r.process = next.process

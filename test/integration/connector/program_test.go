@@ -128,7 +128,7 @@ func (r *running) begin() {
 	r.t.Helper()
 	r.process = r.start()
 	r.t.Cleanup(r.end)
-	timing.Within(r.t, 30*time.Second, "the connector is ready: "+r.process.Log(), func() bool { return r.get("/readyz") == "ready\n" })
+	timing.Within(r.t, 2*time.Minute, "the connector is ready: "+r.process.Log(), func() bool { return r.get("/readyz") == "ready\n" })
 	r.conn = r.dial()
 	r.client = healtheventv1.NewPlatformConnectorClient(r.conn)
 }

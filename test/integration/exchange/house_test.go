@@ -108,7 +108,7 @@ func (h *house) openAt(by time.Duration) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	watching := make(chan error, 1)
 	go func() { watching <- pods.Run(ctx) }()
-	timing.Within(h.t, 20*time.Second, "the watch of pods is synced", func() bool { return pods.Trusted(time.Now()) })
+	timing.Within(h.t, 2*time.Minute, "the watch of pods is synced", func() bool { return pods.Trusted(time.Now()) })
 	h.server = httptest.NewTLSServer(desk)
 	h.t.Cleanup(func() {
 		h.server.Close()
@@ -136,7 +136,7 @@ func (h *house) pod(name string) *corev1.Pod {
 func tokenOf(t *testing.T, kubelet kubernetes.Interface, namespace string, pod *corev1.Pod) string {
 	t.Helper()
 	var got string
-	timing.Within(t, 10*time.Second, "the kubelet gets a token", func() bool {
+	timing.Within(t, 2*time.Minute, "the kubelet gets a token", func() bool {
 		var err error
 		got, err = request(t, kubelet, namespace, pod.Spec.ServiceAccountName, pod, wire.DefaultJobAudience)
 		return err == nil

@@ -86,7 +86,7 @@ func (h *house) start(more string) *running {
 			h.t.Error("a token or a key is in the log")
 		}
 	})
-	timing.Within(h.t, 30*time.Second, "the exchange is ready: "+r.process.Log(), func() bool {
+	timing.Within(h.t, 2*time.Minute, "the exchange is ready: "+r.process.Log(), func() bool {
 		return r.page("/readyz") == "ready\n"
 	})
 	return r
@@ -207,7 +207,7 @@ func (h *house) adminRevokes(r *running, pod *corev1.Pod, access string) {
 		h.t.Errorf("without the right: %d", a.status)
 	}
 	h.grant()
-	timing.Within(h.t, 10*time.Second, "the right is there", func() bool { return ask("GET", records, token, "").status == 200 })
+	timing.Within(h.t, 2*time.Minute, "the right is there", func() bool { return ask("GET", records, token, "").status == 200 })
 	if a := ask("PATCH", records+"?submitter="+submitter, token, `{"revoked": true}`); a.status != 200 || a.body["rows_revoked"] != 1.0 {
 		h.t.Errorf("off-boarding: %d %v", a.status, a.body)
 	}

@@ -155,7 +155,7 @@ func (h *house) submit(client kubernetes.Interface, name string) *corev1.Pod {
 		Containers: []corev1.Container{{Name: "main", Image: "registry.example/main:1"}},
 	}}}}
 	var err error
-	timing.Within(h.t, 30*time.Second, "alice may submit", func() bool {
+	timing.Within(h.t, 2*time.Minute, "alice may submit", func() bool {
 		var made *batchv1.Job
 		if made, err = client.BatchV1().Jobs(h.namespace).Create(h.t.Context(), job, metav1.CreateOptions{}); err == nil {
 			job = made
@@ -163,7 +163,7 @@ func (h *house) submit(client kubernetes.Interface, name string) *corev1.Pod {
 		return err == nil
 	})
 	var pod *corev1.Pod
-	timing.Within(h.t, 30*time.Second, "there is a pod of "+name, func() bool {
+	timing.Within(h.t, 2*time.Minute, "there is a pod of "+name, func() bool {
 		list, err := h.Admin.CoreV1().Pods(h.namespace).List(h.t.Context(), metav1.ListOptions{LabelSelector: "controller-uid=" + string(job.UID)})
 		if err != nil || len(list.Items) == 0 {
 			return false

@@ -193,7 +193,7 @@ func await(t *testing.T, address string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(20 * time.Second)
+	end := time.After(time.Minute)
 	for {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 		if err == nil {
@@ -215,7 +215,7 @@ func (g *gateway) ask(t *testing.T, lines ...string) *http.Response {
 	conn, err := dialer.DialContext(t.Context(), "tcp", g.address)
 	must(t, err)
 	defer conn.Close()
-	must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	raw := strings.Join(lines, "\r\n")
 	if !strings.Contains(raw, "\r\n\r\n") {
 		raw += "\r\n\r\n"

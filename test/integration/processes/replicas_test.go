@@ -73,7 +73,7 @@ func (w *world) agree(t *testing.T, replicas []*exchange.Program, n int) {
 		t.Errorf("the Secret holds %d keys, want %d", len(want), n)
 	}
 	for _, p := range replicas {
-		timing.Within(t, 30*time.Second, p.Name()+" publishes the same keys", func() bool { return slices.Equal(kids(t, p), want) })
+		timing.Within(t, 2*time.Minute, p.Name()+" publishes the same keys", func() bool { return slices.Equal(kids(t, p), want) })
 	}
 }
 
@@ -212,20 +212,20 @@ func (h *house) withoutDatabase(t *testing.T, replicas []*exchange.Program, pod 
 		if len(kids(t, p)) != 2 {
 			t.Error("the keys are not published")
 		}
-		timing.Within(t, 30*time.Second, p.Name()+" says so", func() bool { return p.Metric("lanyard_exchange_store_up") == "0" })
+		timing.Within(t, 2*time.Minute, p.Name()+" says so", func() bool { return p.Metric("lanyard_exchange_store_up") == "0" })
 		if p.Page("/readyz") != "ready\n" {
 			t.Errorf("%s has become unready", p.Name())
 		}
 	}
 	must(t, h.pg.Run(t.Context()))
 	for _, p := range replicas {
-		timing.Within(t, 30*time.Second, p.Name()+" grants again", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
+		timing.Within(t, 2*time.Minute, p.Name()+" grants again", func() bool { return ask(t.Context(), p, token).status == http.StatusOK })
 		if a := callout(t.Context(), p, access); a.status != http.StatusOK {
 			t.Errorf("a gateway's question afterwards: %d", a.status)
 		}
 	}
 	next := h.pod("after-the-database")
-	timing.Within(t, 30*time.Second, "a new pod is judged", func() bool { return ask(t.Context(), replicas[1], h.subject(next)).status == http.StatusOK })
+	timing.Within(t, 2*time.Minute, "a new pod is judged", func() bool { return ask(t.Context(), replicas[1], h.subject(next)).status == http.StatusOK })
 }
 
 // beheaded kills the leader while pods are made: the others serve on, one of them leads, and every pod is judged.

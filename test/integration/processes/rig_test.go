@@ -59,7 +59,7 @@ func (w *world) house(t *testing.T) *house {
 	must(t, err)
 	h.alice, err = w.client("alice", "system:authenticated")
 	must(t, err)
-	timing.Within(t, 20*time.Second, "alice may list pods", func() bool {
+	timing.Within(t, 2*time.Minute, "alice may list pods", func() bool {
 		_, err := h.alice.CoreV1().Pods(h.namespace).List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err == nil
 	})
@@ -260,7 +260,7 @@ func (h *house) bind(pod *corev1.Pod) {
 func (h *house) subject(pod *corev1.Pod) string {
 	h.t.Helper()
 	var got string
-	timing.Within(h.t, 20*time.Second, "the kubelet gets a token", func() bool {
+	timing.Within(h.t, 2*time.Minute, "the kubelet gets a token", func() bool {
 		answer, err := h.kubelet.CoreV1().ServiceAccounts(h.namespace).CreateToken(h.t.Context(), "default", &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{
 				Audiences: []string{clientID}, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},

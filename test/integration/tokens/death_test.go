@@ -45,7 +45,7 @@ func TestDeadPods(t *testing.T) {
 				}()
 				token, unused := h.token(ofPod(pod)), h.token(ofPod(pod))
 				wants(t, r, token, "")
-				timing.Within(t, 20*time.Second, "the watch knows the pod", func() bool {
+				timing.Within(t, 2*time.Minute, "the watch knows the pod", func() bool {
 					return pods.State(string(pod.UID), time.Now()) == liveness.Alive
 				})
 				before := b.calls.Load()

@@ -47,7 +47,7 @@ func TestOutage(t *testing.T) {
 			}
 			wants(t, watched, known, "")
 			wants(t, unwatched, known, "")
-			timing.Within(t, 20*time.Second, "the watch knows the pod", func() bool {
+			timing.Within(t, 2*time.Minute, "the watch knows the pod", func() bool {
 				return pods.State(string(pod.UID), time.Now()) == liveness.Alive
 			})
 

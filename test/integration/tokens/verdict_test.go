@@ -115,7 +115,7 @@ func (h *home) legacy() string {
 	}, metav1.CreateOptions{})
 	must(h.t, err)
 	var token string
-	timing.Within(h.t, 10*time.Second, "the controller has written the token", func() bool {
+	timing.Within(h.t, 2*time.Minute, "the controller has written the token", func() bool {
 		s, err := secrets.Get(h.t.Context(), "legacy", metav1.GetOptions{})
 		must(h.t, err)
 		token = string(s.Data[corev1.ServiceAccountTokenKey])

@@ -73,7 +73,7 @@ func watching(t *testing.T, w interface {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	timing.Within(t, 10*time.Second, "the watch is trusted", func() bool { return w.Trusted(time.Now()) })
+	timing.Within(t, 2*time.Minute, "the watch is trusted", func() bool { return w.Trusted(time.Now()) })
 }
 
 // home is a test's own namespace, with an account and a node.
@@ -174,7 +174,7 @@ func wants(t *testing.T, r *tokenreview.Reviewer, token string, want tokenreview
 // gone waits until the API server shows nothing of an object.
 func gone(t *testing.T, get func() error) {
 	t.Helper()
-	timing.Within(t, 10*time.Second, "the object is gone", func() bool { return apierrors.IsNotFound(get()) })
+	timing.Within(t, 2*time.Minute, "the object is gone", func() bool { return apierrors.IsNotFound(get()) })
 }
 
 // parts are the texts that must not be found anywhere: a token's payload and signature. Its header is that of every token.
