@@ -48,7 +48,9 @@ func (r *rig) podsOf(t testing.TB, set *appsv1.DaemonSet) map[string]*corev1.Pod
 	await(t, patience, "the DaemonSet has a pod on each node", func() bool {
 		clear(out)
 		list, err := r.admin.CoreV1().Pods(set.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(set.Spec.Selector)})
-		must(t, err)
+		if err != nil {
+			return false
+		}
 		for i, p := range list.Items {
 			if p.DeletionTimestamp == nil && p.Spec.NodeName != "" {
 				out[p.Spec.NodeName] = &list.Items[i]

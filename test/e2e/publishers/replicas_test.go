@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/test/e2e/house"
 )
@@ -79,8 +80,8 @@ func restartsOf(pod *corev1.Pod) int32 {
 func (r *rig) startedAgain(t testing.TB, pod *corev1.Pod, before int32) {
 	t.Helper()
 	await(t, patience, pod.Name+" was started again and is ready", func() bool {
-		now := r.fresh(t, pod)
-		return restartsOf(now) > before && house.IsReady(now)
+		now, err := r.admin.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		return err == nil && restartsOf(now) > before && house.IsReady(now)
 	})
 }
 
