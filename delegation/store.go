@@ -34,6 +34,9 @@ type Standing struct {
 type Writer interface {
 	// Confirm adds a submission, or returns the one that stands; see Submission.Confirm.
 	Confirm(ctx context.Context, s Submission) (Submission, error)
+	// Observe notes how a submission's object was seen, and returns what stands then; see Submission.Observe. ErrNotFound if there is no
+	// such submission.
+	Observe(ctx context.Context, uid string, o Observation) (Submission, error)
 	// Put adds, activates, renews or revokes a row, and returns what stands then; see Row.Put.
 	Put(ctx context.Context, r Row) (Row, error)
 	// End closes a submission and leaves its rows; see Submission.End.

@@ -37,6 +37,8 @@ type Submission struct {
 
 	State       SubmissionState
 	ConfirmedAt time.Time
+	// Observed is how the object was last seen. It is zero where no policies guard, as for Docker.
+	Observed Observation
 	// ClosedAt is set once it is closed, RevokedAt when it was revoked, at once or after it was closed.
 	ClosedAt  time.Time
 	RevokedAt time.Time
@@ -70,6 +72,24 @@ func (s Submission) Confirm(want Submission) (Submission, error) {
 	default:
 		return s, nil
 	}
+}
+
+// Seen is how the object was last seen; if that was not noted, as a submission is when it is confirmed.
+func (s Submission) Seen() Observation {
+	if s.Observed.Since.IsZero() {
+		return Observation{Since: s.ConfirmedAt}
+	}
+	return s.Observed
+}
+
+// Observe notes how an open submission's object was seen. What may have been changed past the policies stays as it was noted, and so does
+// what was observed later.
+func (s Submission) Observe(o Observation) Submission {
+	o.Since = Moment(o.Since)
+	if s.State == Confirmed && s.Seen().Explains(o) && !o.Since.Before(s.Observed.Since) {
+		s.Observed = o
+	}
+	return s
 }
 
 // End closes an open submission: no new rows. The first reason stays.
@@ -112,6 +132,8 @@ func (s Submission) Validate() error {
 		return fmt.Errorf("%w: an open submission needs a submitter", ErrInvalid)
 	case s.ConfirmedAt.IsZero() || closed == s.ClosedAt.IsZero() || (!closed && !s.RevokedAt.IsZero()):
 		return fmt.Errorf("%w: a submission's times do not fit its state", ErrInvalid)
+	case s.Observed.Generation < 0 || s.Observed.Since.IsZero() && s.Observed.Generation != 0:
+		return fmt.Errorf("%w: a generation is counted from one, and was observed under policies", ErrInvalid)
 	case closed != s.Reason.valid():
 		return fmt.Errorf("%w: a closed submission has a reason, an open one none", ErrInvalid)
 	default:
@@ -121,7 +143,7 @@ func (s Submission) Validate() error {
 
 // normal is the submission as a store gives it back: its times in UTC and whole milliseconds, its lists its own.
 func (s Submission) normal() Submission {
-	s.ConfirmedAt, s.ClosedAt, s.RevokedAt = Moment(s.ConfirmedAt), Moment(s.ClosedAt), Moment(s.RevokedAt)
+	s.ConfirmedAt, s.ClosedAt, s.RevokedAt, s.Observed.Since = Moment(s.ConfirmedAt), Moment(s.ClosedAt), Moment(s.RevokedAt), Moment(s.Observed.Since)
 	s.Audiences, s.Scopes = slices.Clone(s.Audiences), slices.Clone(s.Scopes)
 	return s
 }

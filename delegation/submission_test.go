@@ -19,6 +19,9 @@ func TestSubmissionExhaustively(t *testing.T) {
 		"revoke": func(s delegation.Submission) delegation.Submission {
 			return s.Revoke(delegation.SubmissionRevoked, at(11))
 		},
+		"observe": func(s delegation.Submission) delegation.Submission {
+			return s.Observe(delegation.Observation{Generation: 2, Since: at(5)})
+		},
 		"erase": func(s delegation.Submission) delegation.Submission { return s.Erase() },
 	}
 	for _, first := range steps {
@@ -49,6 +52,8 @@ func checkStep(t *testing.T, before, after delegation.Submission) {
 		t.Fatalf("the submitter %q became %q", before.Submitter, after.Submitter)
 	case before.State != "" && before.Submitter == "" && after.Submitter != "":
 		t.Fatal("an erased submitter came back")
+	case before.State != delegation.Confirmed && before.State != "" && !after.Observed.Equal(before.Observed):
+		t.Fatal("a closed submission was observed")
 	case after.Open() && (!after.Live() || after.State != delegation.Confirmed):
 		t.Fatalf("open and not live: %+v", after)
 	case after.Live() && !after.RevokedAt.IsZero():
@@ -64,24 +69,27 @@ func TestConfirmAgain(t *testing.T) {
 		change func(*delegation.Submission)
 		want   error
 	}{
-		"the same":               {func(*delegation.Submission) {}, nil},
-		"at another time":        {func(s *delegation.Submission) { s.ConfirmedAt = at(50) }, nil},
-		"with other audiences":   {func(s *delegation.Submission) { s.Audiences = []string{"other"} }, nil},
-		"by another submitter":   {func(s *delegation.Submission) { s.Submitter = "bob" }, delegation.ErrConflict},
-		"in another namespace":   {func(s *delegation.Submission) { s.Namespace = "other" }, delegation.ErrConflict},
-		"of another kind":        {func(s *delegation.Submission) { s.GroupKind = "Pod" }, delegation.ErrConflict},
-		"of another cluster":     {func(s *delegation.Submission) { s.Cluster = "d" }, delegation.ErrConflict},
-		"under another name":     {func(s *delegation.Submission) { s.Name = "other" }, delegation.ErrConflict},
-		"by way of a parent":     {func(s *delegation.Submission) { s.ViaUID = "cron" }, delegation.ErrConflict},
-		"with another UID":       {func(s *delegation.Submission) { s.UID = "other" }, delegation.ErrConflict},
-		"without a submitter":    {func(s *delegation.Submission) { s.Submitter = "" }, delegation.ErrInvalid},
-		"closed":                 {func(s *delegation.Submission) { *s = s.End(delegation.WorkGone, at(1)) }, delegation.ErrInvalid},
-		"with a zero byte":       {func(s *delegation.Submission) { s.Scopes = []string{"a", "\x00"} }, delegation.ErrInvalid},
-		"without a UID":          {func(s *delegation.Submission) { s.UID = "" }, delegation.ErrInvalid},
-		"without a kind":         {func(s *delegation.Submission) { s.GroupKind = "" }, delegation.ErrInvalid},
-		"without a time":         {func(s *delegation.Submission) { s.ConfirmedAt = time.Time{} }, delegation.ErrInvalid},
-		"with a reason":          {func(s *delegation.Submission) { s.Reason = delegation.WorkGone }, delegation.ErrInvalid},
-		"with a time of closing": {func(s *delegation.Submission) { s.ClosedAt = at(2) }, delegation.ErrInvalid},
+		"the same":                        {func(*delegation.Submission) {}, nil},
+		"at another time":                 {func(s *delegation.Submission) { s.ConfirmedAt = at(50) }, nil},
+		"with other audiences":            {func(s *delegation.Submission) { s.Audiences = []string{"other"} }, nil},
+		"by another submitter":            {func(s *delegation.Submission) { s.Submitter = "bob" }, delegation.ErrConflict},
+		"in another namespace":            {func(s *delegation.Submission) { s.Namespace = "other" }, delegation.ErrConflict},
+		"of another kind":                 {func(s *delegation.Submission) { s.GroupKind = "Pod" }, delegation.ErrConflict},
+		"of another cluster":              {func(s *delegation.Submission) { s.Cluster = "d" }, delegation.ErrConflict},
+		"under another name":              {func(s *delegation.Submission) { s.Name = "other" }, delegation.ErrConflict},
+		"by way of a parent":              {func(s *delegation.Submission) { s.ViaUID = "cron" }, delegation.ErrConflict},
+		"with another UID":                {func(s *delegation.Submission) { s.UID = "other" }, delegation.ErrConflict},
+		"without a submitter":             {func(s *delegation.Submission) { s.Submitter = "" }, delegation.ErrInvalid},
+		"closed":                          {func(s *delegation.Submission) { *s = s.End(delegation.WorkGone, at(1)) }, delegation.ErrInvalid},
+		"with a zero byte":                {func(s *delegation.Submission) { s.Scopes = []string{"a", "\x00"} }, delegation.ErrInvalid},
+		"without a UID":                   {func(s *delegation.Submission) { s.UID = "" }, delegation.ErrInvalid},
+		"without a kind":                  {func(s *delegation.Submission) { s.GroupKind = "" }, delegation.ErrInvalid},
+		"without a time":                  {func(s *delegation.Submission) { s.ConfirmedAt = time.Time{} }, delegation.ErrInvalid},
+		"with a reason":                   {func(s *delegation.Submission) { s.Reason = delegation.WorkGone }, delegation.ErrInvalid},
+		"of a generation that nobody saw": {func(s *delegation.Submission) { s.Observed.Generation = 1 }, delegation.ErrInvalid},
+		"of a generation below zero":      {func(s *delegation.Submission) { s.Observed = delegation.Observation{Generation: -1, Since: at(0)} }, delegation.ErrInvalid},
+		"of another generation":           {func(s *delegation.Submission) { s.Observed = delegation.Observation{Generation: 2, Since: at(0)} }, nil},
+		"with a time of closing":          {func(s *delegation.Submission) { s.ClosedAt = at(2) }, delegation.ErrInvalid},
 	} {
 		want := submission()
 		tc.change(&want)
@@ -91,6 +99,51 @@ func TestConfirmAgain(t *testing.T) {
 		}
 		if diff := cmp.Diff(submission(), got); diff != "" {
 			t.Errorf("%s: the submission changed (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestObserve: what may have been changed while nothing guarded it is never taken for what was seen before.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	seen := func(generation int64, since time.Time) delegation.Submission {
+		s := submission()
+		s.Observed = delegation.Observation{Generation: generation, Since: since}
+		return s
+	}
+	closed := seen(3, at(10)).End(delegation.WorkGone, at(20))
+	for name, tc := range map[string]struct {
+		have       delegation.Submission
+		generation int64
+		since      time.Time
+		explained  bool
+		want       delegation.Submission
+	}{
+		"nothing has happened":                     {seen(3, at(10)), 3, at(10), true, seen(3, at(10))},
+		"changed under the policies' eyes":         {seen(3, at(10)), 4, at(10), true, seen(4, at(10))},
+		"unchanged while nothing guarded it":       {seen(3, at(10)), 3, at(15), true, seen(3, at(15))},
+		"changed while nothing guarded it":         {seen(3, at(10)), 4, at(15), false, seen(3, at(10))},
+		"changed a millisecond after":              {seen(3, at(10)), 4, at(10).Add(time.Millisecond), false, seen(3, at(10))},
+		"changed, a moment cut by the store":       {seen(3, at(10)), 4, at(10).Add(time.Microsecond), true, seen(4, at(10))},
+		"said by somebody who knows less":          {seen(3, at(10)), 3, at(5), true, seen(3, at(10))},
+		"changed, by somebody who knows less":      {seen(3, at(10)), 4, at(5), true, seen(3, at(10))},
+		"without a generation, guarded":            {seen(0, at(10)), 0, at(10), true, seen(0, at(10))},
+		"without a generation, not guarded":        {seen(0, at(10)), 0, at(15), false, seen(0, at(10))},
+		"never observed, confirmed since":          {submission(), 4, at(-1), true, seen(4, at(-1))},
+		"never observed, confirmed before":         {submission(), 4, at(1), false, submission()},
+		"closed":                                   {closed, 4, at(10), true, closed},
+		"closed, changed while nothing guarded it": {closed, 4, at(15), false, closed},
+	} {
+		o := delegation.Observation{Generation: tc.generation, Since: tc.since}
+		if got := tc.have.Seen().Explains(o); got != tc.explained {
+			t.Errorf("%s: explained is %t, want %t", name, got, tc.explained)
+		}
+		got := tc.have.Observe(o)
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if again := got.Observe(o); !cmp.Equal(got, again) {
+			t.Errorf("%s, twice (-once +twice):\n%s", name, cmp.Diff(got, again))
 		}
 	}
 }

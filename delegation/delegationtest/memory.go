@@ -76,6 +76,25 @@ func (m *Memory) Confirm(ctx context.Context, want delegation.Submission) (deleg
 	return got, err
 }
 
+// Observe notes how an object was seen.
+func (m *Memory) Observe(ctx context.Context, uid string, o delegation.Observation) (delegation.Submission, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return delegation.Submission{}, err
+	}
+	defer leave()
+	have, ok := m.submissions[uid]
+	if !ok {
+		return delegation.Submission{}, delegation.ErrNotFound
+	}
+	got := have.Observe(o)
+	if err := got.Validate(); err != nil {
+		return have, err
+	}
+	m.submissions[uid] = got
+	return got, nil
+}
+
 // Put adds or changes a row.
 func (m *Memory) Put(ctx context.Context, want delegation.Row) (delegation.Row, error) {
 	leave, err := m.enter(ctx)

@@ -81,6 +81,9 @@ func draw(r *rand.Rand, prefix string) action {
 		return answering("get "+pod, func(ctx context.Context, s delegation.Store) (any, error) { return s.Get(ctx, row.Name) })
 	case n < 80:
 		return answering("end "+uid, func(ctx context.Context, s delegation.Store) (any, error) { return s.End(ctx, uid, why, at) })
+	case n < 85:
+		o := delegation.Observation{Generation: int64(r.IntN(4)), Since: At(r.IntN(4) - 1)}
+		return answering(fmt.Sprintf("observe %s %+v", uid, o), func(ctx context.Context, s delegation.Store) (any, error) { return s.Observe(ctx, uid, o) })
 	case n < 93:
 		return answering(fmt.Sprintf("revoke %+v", revocation), func(ctx context.Context, s delegation.Store) (any, error) { return s.Revoke(ctx, revocation) })
 	default:

@@ -2,6 +2,7 @@ package delegationtest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/lanyard-k8s/lanyard/delegation"
 )
@@ -35,6 +36,56 @@ func confirmedOnce(t *testing.T, s delegation.Store) {
 	got, err = s.Confirm(ctx, want)
 	expect(t, "confirm after the end", err, nil)
 	same(t, "it stays closed", want.End(delegation.WorkFinished, At(2)), got)
+}
+
+func observed(t *testing.T, s delegation.Store) {
+	ctx := t.Context()
+	first, unseen := Submission("j1"), Submission("j2")
+	first.Observed = delegation.Observation{Generation: 1, Since: At(0)}
+	got, err := s.Confirm(ctx, first)
+	expect(t, "confirm", err, nil)
+	same(t, "confirmed", first, got)
+	confirm(t, s, "j2")
+	observe := func(what string, have delegation.Submission, generation int64, since time.Time) delegation.Submission {
+		o := delegation.Observation{Generation: generation, Since: since}
+		want := have.Observe(o)
+		got, err := s.Observe(ctx, have.UID, o)
+		expect(t, what, err, nil)
+		same(t, what, want, got)
+		got, err = s.Submission(ctx, have.UID)
+		expect(t, what, err, nil)
+		same(t, what+", read", want, got)
+		return got
+	}
+	first = observe("changed under the policies' eyes", first, 2, At(0))
+	same(t, "it is the second", int64(2), first.Observed.Generation)
+	first = observe("unchanged past them", first, 2, At(5))
+	same(t, "since then", At(5), first.Observed.Since)
+	first = observe("changed past them", first, 3, At(9))
+	same(t, "it stays the second", int64(2), first.Observed.Generation)
+	unseen = observe("what was confirmed without", unseen, 4, At(-1))
+	same(t, "it is the fourth", int64(4), unseen.Observed.Generation)
+
+	r := PodRow("j1", "p1")
+	put(t, s, r)
+	same(t, "joined", first, get(t, s, r.Name).Submission)
+	list, err := s.Submissions(ctx, delegation.SubmissionQuery{})
+	expect(t, "list", err, nil)
+	same(t, "listed", []delegation.Submission{first, unseen}, list)
+	_, err = s.Observe(ctx, "j2", delegation.Observation{Generation: -1, Since: At(-1)})
+	expect(t, "a generation below zero", err, delegation.ErrInvalid)
+	_, err = s.Observe(ctx, "j3", delegation.Observation{Generation: 1, Since: At(0)})
+	expect(t, "observe nothing", err, delegation.ErrNotFound)
+
+	before, err := s.Guard(ctx)
+	expect(t, "guard", err, nil)
+	ended, err := s.End(ctx, "j1", delegation.WorkGone, At(20))
+	expect(t, "end", err, nil)
+	same(t, "an end keeps it", int64(2), ended.Observed.Generation)
+	observe("closed", ended, 5, At(5))
+	after, err := s.Guard(ctx)
+	expect(t, "guard", err, nil)
+	same(t, "observing ends nothing", before.Mark.Ended+1, after.Mark.Ended)
 }
 
 func notFound(t *testing.T, s delegation.Store) {

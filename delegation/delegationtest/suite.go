@@ -18,6 +18,7 @@ func Run(t *testing.T, open func(t *testing.T) delegation.Store) {
 	for name, test := range map[string]func(*testing.T, delegation.Store){
 		"a submission is confirmed once":                  confirmedOnce,
 		"what is not there is not found":                  notFound,
+		"a generation is observed":                        observed,
 		"a row lives and ends":                            livesAndEnds,
 		"a row born revoked needs no submission":          bornRevoked,
 		"a closed submission keeps its rows":              closedKeeps,

@@ -15,7 +15,7 @@ import (
 // TestKindsOfErrors makes the driver's errors happen, and looks at what they are taken for.
 func TestKindsOfErrors(t *testing.T) {
 	t.Parallel()
-	const insert = `WITH RECURSIVE n(v) AS (SELECT 1 UNION ALL SELECT v + 1 FROM n WHERE v < 100) INSERT INTO submission SELECT 'uid' || v, 'batch/Job', '', '', hex(zeroblob(4000)), 'alice', '', '[]', '[]', 'CONFIRMED', 1, NULL, NULL, '' FROM n`
+	const insert = `WITH RECURSIVE n(v) AS (SELECT 1 UNION ALL SELECT v + 1 FROM n WHERE v < 100) INSERT INTO submission (uid, group_kind, cluster, namespace, name, submitter, via_uid, audiences, scopes, state, confirmed_at, closed_at, revoked_at, reason) SELECT 'uid' || v, 'batch/Job', '', '', hex(zeroblob(4000)), 'alice', '', '[]', '[]', 'CONFIRMED', 1, NULL, NULL, '' FROM n`
 	for name, tc := range map[string]struct {
 		before, statement string
 		want              error

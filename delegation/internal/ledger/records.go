@@ -91,14 +91,15 @@ func scanRow(from scanner) (delegation.Row, error) {
 
 // submissionFields takes a submission apart as it is scanned. All are nullable, for a row may have none.
 type submissionFields struct {
-	text                         [11]sql.NullString
-	confirmed, closed, revokedAt sql.NullInt64
+	text                                               [11]sql.NullString
+	confirmed, closed, revokedAt, generation, observed sql.NullInt64
 }
 
 func (f *submissionFields) into() []any {
 	t := &f.text
 	return []any{
 		&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7], &t[8], &t[9], &f.confirmed, &f.closed, &f.revokedAt, &t[10],
+		&f.generation, &f.observed,
 	}
 }
 
@@ -120,6 +121,7 @@ func (f *submissionFields) read() (delegation.Submission, error) {
 		UID: t(0), GroupKind: t(1), Cluster: t(2), Namespace: t(3), Name: t(4), Submitter: t(5), ViaUID: t(6),
 		Audiences: audiences, Scopes: scopes, State: delegation.SubmissionState(t(9)), Reason: delegation.Reason(t(10)),
 		ConfirmedAt: fromMoment(f.confirmed), ClosedAt: fromMoment(f.closed), RevokedAt: fromMoment(f.revokedAt),
+		Observed: delegation.Observation{Generation: f.generation.Int64, Since: fromMoment(f.observed)},
 	}
 	if err := s.Validate(); err != nil {
 		return delegation.Submission{}, fmt.Errorf("%w: submission %q: %s", delegation.ErrCorrupt, s.UID, err.Error())
@@ -139,6 +141,7 @@ func submissionValues(s delegation.Submission) ([]any, error) {
 	return []any{
 		s.UID, s.GroupKind, s.Cluster, s.Namespace, s.Name, s.Submitter, s.ViaUID, audiences, scopes, string(s.State),
 		moment(s.ConfirmedAt), moment(s.ClosedAt), moment(s.RevokedAt), string(s.Reason),
+		s.Observed.Generation, moment(s.Observed.Since),
 	}, nil
 }
 

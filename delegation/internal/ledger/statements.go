@@ -8,7 +8,7 @@ import (
 
 // The columns, in the order in which records.go reads and writes them.
 const (
-	submissionColumns = `uid, group_kind, cluster, namespace, name, submitter, via_uid, audiences, scopes, state, confirmed_at, closed_at, revoked_at, reason`
+	submissionColumns = `uid, group_kind, cluster, namespace, name, submitter, via_uid, audiences, scopes, state, confirmed_at, closed_at, revoked_at, reason, observed_generation, observed_since`
 	rowColumns        = `name, kind, submission, bound_reference_name, bound_reference_value, namespace, service_account, node_name, proof_hash, state, rev, created_at, expires_at, revoked_at, reason`
 )
 
@@ -17,7 +17,7 @@ const (
 	getStanding = `SELECT d.name, d.kind, d.submission, d.bound_reference_name, d.bound_reference_value, d.namespace, d.service_account,
  d.node_name, d.proof_hash, d.state, d.rev, d.created_at, d.expires_at, d.revoked_at, d.reason,
  s.uid, s.group_kind, s.cluster, s.namespace, s.name, s.submitter, s.via_uid, s.audiences, s.scopes, s.state, s.confirmed_at, s.closed_at, s.revoked_at, s.reason,
- g.lineage, g.ended
+ s.observed_generation, s.observed_since, g.lineage, g.ended
  FROM delegation d LEFT JOIN submission s ON s.uid = d.submission LEFT JOIN guard g ON g.id = 1 WHERE d.name = $1`
 	getSubmission   = `SELECT ` + submissionColumns + ` FROM submission WHERE uid = $1`
 	getRow          = `SELECT ` + rowColumns + ` FROM delegation WHERE name = $1`
@@ -31,8 +31,9 @@ const (
 // Writing. An insertion that finds the key taken does nothing, and is seen to have done nothing.
 const (
 	addSubmission = `INSERT INTO submission (` + submissionColumns + `)
- VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (uid) DO NOTHING`
+ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT (uid) DO NOTHING`
 	setSubmission = `UPDATE submission SET submitter = $2, state = $3, closed_at = $4, revoked_at = $5, reason = $6 WHERE uid = $1`
+	setObserved   = `UPDATE submission SET observed_generation = $2, observed_since = $3 WHERE uid = $1`
 	addRow        = `INSERT INTO delegation (` + rowColumns + `)
  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (name) DO NOTHING`
 	setRow = `UPDATE delegation SET bound_reference_name = $3, bound_reference_value = $4, node_name = $5, state = $6, rev = rev + 1,

@@ -72,6 +72,33 @@ func (s *Store) Confirm(ctx context.Context, want delegation.Submission) (delega
 	return got, err
 }
 
+// Observe notes how a submission's object was seen.
+func (s *Store) Observe(ctx context.Context, uid string, o delegation.Observation) (delegation.Submission, error) {
+	var got delegation.Submission
+	err := s.transact(ctx, "observe a submission", func(c *change) error {
+		have, err := c.submission(ctx, uid, s.dialect.ForUpdate)
+		if err != nil {
+			return err
+		}
+		if have.State == "" {
+			return delegation.ErrNotFound
+		}
+		got = have.Observe(o)
+		if got.Observed.Equal(have.Observed) {
+			return nil
+		}
+		if err := got.Validate(); err != nil {
+			return err
+		}
+		n, err := c.exec(ctx, setObserved, uid, got.Observed.Generation, moment(got.Observed.Since))
+		if err == nil && n != 1 {
+			err = errLost
+		}
+		return err
+	})
+	return got, err
+}
+
 // Put adds or changes a row.
 func (s *Store) Put(ctx context.Context, want delegation.Row) (delegation.Row, error) {
 	var got delegation.Row

@@ -1,0 +1,8 @@
+-- +goose Up
+-- The generation of a submission's object, and since when the policies had guarded it when that was seen.
+ALTER TABLE submission ADD COLUMN observed_generation INTEGER NOT NULL DEFAULT 0 CHECK (observed_generation >= 0);
+ALTER TABLE submission ADD COLUMN observed_since INTEGER CHECK (observed_since IS NOT NULL OR observed_generation = 0);
+
+-- +goose Down
+ALTER TABLE submission DROP COLUMN observed_since;
+ALTER TABLE submission DROP COLUMN observed_generation;
