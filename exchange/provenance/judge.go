@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
 // Verdict is what was decided about an object.
@@ -18,6 +19,8 @@ type Verdict struct {
 	// Submitter is whom it acts for, Via the UID of the parent whose submitter was copied, if there was one.
 	Submitter string
 	Via       string
+	// Observed is how the submitted object was seen when it was judged; zero for a pod, and for what was confirmed before.
+	Observed delegation.Observation
 	// Need names a live object without which nothing can be said; only with NotYet and NotRead.
 	Need *Reference
 	// About is the object that a refusal is about, where it is not the one that was judged.
@@ -30,6 +33,8 @@ type Known struct {
 	Via       string
 	// Closed says that it gets no new rows.
 	Closed bool
+	// Seen is how its object was last seen.
+	Seen delegation.Observation
 }
 
 func refused(why Reason) Verdict { return Verdict{Outcome: Refused, Reason: why} }
@@ -53,7 +58,7 @@ func (r Rules) Work(o Object, live Live, g Guards) Verdict {
 
 // trace finds an object's submitter: its stamp, or the one of the parent that a delegating controller has made it for.
 func (r Rules) trace(o Object, live Live, g Guards) Verdict {
-	v := Verdict{Submission: o.Reference}
+	v := Verdict{Submission: o.Reference, Observed: g.Observed(o)}
 	for level := 0; ; level++ {
 		if why := r.sound(o, g); why != "" {
 			return waiting(why, o.Reference)
@@ -193,6 +198,8 @@ func (r Rules) controlled(pod Object, live Live, known *Known, g Guards) Verdict
 		return notYet(Suspended)
 	case known != nil && !g.listed(work): // confirmed before its kind left the list; who changed its template since, nobody knows
 		return waiting(BeforeGuards, work.Reference)
+	case known != nil && !known.Seen.Explains(g.Observed(work)): // nor does anybody here
+		return waiting(ChangedUnguarded, work.Reference)
 	case known != nil:
 		return Verdict{Outcome: Confirmed, Submission: ref, Submitter: known.Submitter, Via: known.Via}
 	}

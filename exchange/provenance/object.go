@@ -42,6 +42,8 @@ type Object struct {
 	Stamp   string
 	Stamped bool
 	Created metav1.Time
+	// Generation counts the changes of its spec, from one. It is the API server's; zero is none.
+	Generation int64
 	// Controllers are the owner references that claim to control it. The API server allows one.
 	Controllers []metav1.OwnerReference
 	Deleting    bool
@@ -60,6 +62,7 @@ func Read(kind GroupKind, u *unstructured.Unstructured) Object {
 	o := Object{
 		Reference:   Reference{GroupKind: kind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 		Created:     u.GetCreationTimestamp(),
+		Generation:  u.GetGeneration(),
 		Controllers: controllers(u.GetOwnerReferences()),
 		Deleting:    u.GetDeletionTimestamp() != nil,
 		Finished:    finished(u.Object),

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
 // cast is one combination of everything small that decides about a pod with a Job with a CronJob.
@@ -12,7 +14,7 @@ type cast struct {
 	podAge, jobAge, cronAge       int
 	jobState                      string // "", "gone", "finished", "deleting", "suspended"
 	controlled, jobOwned, inOrder bool
-	known                         string // "", "open", "closed"
+	known                         string // "", "open", "closed"; "changed" and "unchanged" since it was seen, before the epoch
 }
 
 // plain says in one sentence each who the submitter is, "" for nobody.
@@ -26,7 +28,9 @@ func plain(c cast) string {
 		return c.podStamp // a bare pod is its creator's
 	case !c.controlled || c.podStamp != jobController || c.jobState != "" || c.known == "closed":
 		return "" // its controller did not make it, or makes none any more
-	case c.known == "open":
+	case c.known == "changed":
+		return "" // nobody knows by whom
+	case c.known != "":
 		return "known" // confirmed once is confirmed
 	case old(c.jobAge):
 		return ""
@@ -46,7 +50,7 @@ func (c cast) judge() Verdict {
 	if c.jobOwned {
 		work = object(job(), "train", c.jobStamp, &cron)
 	}
-	work.Created = at(c.jobAge)
+	work.Created, work.Generation = at(c.jobAge), 3
 	work.Finished, work.Deleting, work.Suspended = c.jobState == "finished", c.jobState == "deleting", c.jobState == "suspended"
 	p := pod(c.podStamp, nil)
 	if c.controlled {
@@ -59,7 +63,8 @@ func (c cast) judge() Verdict {
 	}
 	var known *Known
 	if c.known != "" {
-		known = &Known{Submitter: "known", Closed: c.known == "closed"}
+		seen := map[string]delegation.Observation{"open": {Generation: 2, Since: at(10).Time}, "changed": {Generation: 2, Since: at(9).Time}, "unchanged": {Generation: 3, Since: at(9).Time}}
+		known = &Known{Submitter: "known", Closed: c.known == "closed", Seen: seen[c.known]}
 	}
 	g := guards()
 	g.InOrder = c.inOrder
@@ -76,7 +81,7 @@ func casts(yield func(cast)) {
 				for _, state := range []string{"", "gone", "finished", "deleting", "suspended"} {
 					for bits := range 1 << 6 {
 						bit := func(i int) int { return bits >> i & 1 }
-						for _, known := range []string{"", "open", "closed"} {
+						for _, known := range []string{"", "open", "closed", "changed", "unchanged"} {
 							yield(cast{
 								podStamp, jobStamp, cronStamp, ages[bit(0)], ages[bit(1)], ages[bit(2)], state,
 								bools[bit(3)], bools[bit(4)], bools[bit(5)], known,

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lanyard-k8s/lanyard/api/wire"
+	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
 // scene is everything that a pod is judged by.
@@ -31,6 +32,16 @@ func (s *scene) change(f func(*Object)) {
 	o := *s.live[s.work.Reference]
 	f(&o)
 	s.live[s.work.Reference] = &o
+}
+
+// changedTo gives the live Job another generation.
+func (s *scene) changedTo(generation int64) {
+	s.change(func(o *Object) { o.Generation = generation })
+}
+
+// seenBy is a submission whose object was seen to be of a generation, guarded since a minute.
+func seenBy(submitter string, generation int64, since int) *Known {
+	return &Known{Submitter: submitter, Seen: delegation.Observation{Generation: generation, Since: at(since).Time}}
 }
 
 func TestPods(t *testing.T) {
@@ -76,24 +87,30 @@ func TestPods(t *testing.T) {
 		"a Job older than the epoch":  {func(s *scene) { s.change(func(o *Object) { o.Created = at(9) }) }, Refused, BeforeGuards, ""},
 		"a Job confirmed before the epoch": {func(s *scene) {
 			s.change(func(o *Object) { o.Created = at(9) })
-			s.known = &Known{Submitter: "alice"}
+			s.known = seenBy("alice", 1, 9)
 		}, Confirmed, "", "alice"},
-		"a closed submission":                    {func(s *scene) { s.known = &Known{Submitter: "alice", Closed: true} }, Refused, SubmissionClosed, ""},
-		"a pod older than the epoch":             {func(s *scene) { s.pod.CreationTimestamp, s.known = at(9), &Known{Submitter: "alice"} }, Refused, BeforeGuards, ""},
-		"a pod of the epoch's second":            {func(s *scene) { s.pod.CreationTimestamp = at(10) }, Confirmed, "", "alice"},
-		"a pod older than the namespace's label": {func(s *scene) { s.g.Since = at(31) }, Refused, BeforeGuards, ""},
-		"no epoch yet":                           {func(s *scene) { s.g.Epoch = metav1.Time{} }, Refused, BeforeGuards, ""},
-		"policies that are down":                 {func(s *scene) { s.g.InOrder = false }, NotYet, GuardsDown, ""},
-		"a namespace that is not managed":        {func(s *scene) { s.g.Managed = false }, Exempt, NotManaged, ""},
-		"a pod that opted out":                   {func(s *scene) { s.pod.Labels = map[string]string{wire.LabelRole: wire.RoleNone} }, Exempt, OptedOut, ""},
-		"a pod without our volume":               {func(s *scene) { s.pod.Spec.Volumes = nil }, Refused, NoVolume, ""},
-		"our volume for another audience":        {func(s *scene) { s.rules.Audience = "other" }, Refused, NoVolume, ""},
-		"no audience at all":                     {func(s *scene) { s.rules.Audience = "" }, Refused, NoVolume, ""},
-		"a pod without account":                  {func(s *scene) { s.pod.Spec.ServiceAccountName = "" }, Refused, NoAccount, ""},
-		"a pod that succeeded":                   {func(s *scene) { s.pod.Status.Phase = corev1.PodSucceeded }, Refused, PodEnded, ""},
-		"a pod that failed":                      {func(s *scene) { s.pod.Status.Phase = corev1.PodFailed }, Refused, PodEnded, ""},
-		"a pod in its grace period":              {func(s *scene) { end := at(61); s.pod.DeletionTimestamp = &end }, Confirmed, "", "alice"},
-		"a pod past its grace period":            {func(s *scene) { end := at(59); s.pod.DeletionTimestamp = &end }, Refused, PodGone, ""},
+		"a Job changed before the epoch":               {func(s *scene) { s.changedTo(2); s.known = seenBy("alice", 1, 9) }, Refused, ChangedUnguarded, ""},
+		"a Job changed since the epoch":                {func(s *scene) { s.changedTo(2); s.known = seenBy("alice", 1, 10) }, Confirmed, "", "alice"},
+		"a Job changed before its namespace came back": {func(s *scene) { s.changedTo(2); s.g.Since = at(25); s.known = seenBy("alice", 1, 10) }, Refused, ChangedUnguarded, ""},
+		"a Job unchanged while its namespace was away": {func(s *scene) { s.g.Since = at(25); s.known = seenBy("alice", 1, 10) }, Confirmed, "", "alice"},
+		"a Job without a generation, before the epoch": {func(s *scene) { s.changedTo(0); s.known = seenBy("alice", 0, 9) }, Refused, ChangedUnguarded, ""},
+		"a Job that was seen by nobody, nor any epoch": {func(s *scene) { s.known = &Known{Submitter: "alice"} }, Refused, ChangedUnguarded, ""},
+		"a closed submission":                          {func(s *scene) { s.known = &Known{Submitter: "alice", Closed: true} }, Refused, SubmissionClosed, ""},
+		"a pod older than the epoch":                   {func(s *scene) { s.pod.CreationTimestamp, s.known = at(9), seenBy("alice", 1, 10) }, Refused, BeforeGuards, ""},
+		"a pod of the epoch's second":                  {func(s *scene) { s.pod.CreationTimestamp = at(10) }, Confirmed, "", "alice"},
+		"a pod older than the namespace's label":       {func(s *scene) { s.g.Since = at(31) }, Refused, BeforeGuards, ""},
+		"no epoch yet":                                 {func(s *scene) { s.g.Epoch = metav1.Time{} }, Refused, BeforeGuards, ""},
+		"policies that are down":                       {func(s *scene) { s.g.InOrder = false }, NotYet, GuardsDown, ""},
+		"a namespace that is not managed":              {func(s *scene) { s.g.Managed = false }, Exempt, NotManaged, ""},
+		"a pod that opted out":                         {func(s *scene) { s.pod.Labels = map[string]string{wire.LabelRole: wire.RoleNone} }, Exempt, OptedOut, ""},
+		"a pod without our volume":                     {func(s *scene) { s.pod.Spec.Volumes = nil }, Refused, NoVolume, ""},
+		"our volume for another audience":              {func(s *scene) { s.rules.Audience = "other" }, Refused, NoVolume, ""},
+		"no audience at all":                           {func(s *scene) { s.rules.Audience = "" }, Refused, NoVolume, ""},
+		"a pod without account":                        {func(s *scene) { s.pod.Spec.ServiceAccountName = "" }, Refused, NoAccount, ""},
+		"a pod that succeeded":                         {func(s *scene) { s.pod.Status.Phase = corev1.PodSucceeded }, Refused, PodEnded, ""},
+		"a pod that failed":                            {func(s *scene) { s.pod.Status.Phase = corev1.PodFailed }, Refused, PodEnded, ""},
+		"a pod in its grace period":                    {func(s *scene) { end := at(61); s.pod.DeletionTimestamp = &end }, Confirmed, "", "alice"},
+		"a pod past its grace period":                  {func(s *scene) { end := at(59); s.pod.DeletionTimestamp = &end }, Refused, PodGone, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +131,9 @@ func TestPods(t *testing.T) {
 func TestTheSubmissionIsTheControllersOrThePodItself(t *testing.T) {
 	t.Parallel()
 	s := ofAlice()
-	want := Verdict{Outcome: Confirmed, Submitter: "alice", Submission: s.work.Reference}
+	want := Verdict{
+		Outcome: Confirmed, Submitter: "alice", Submission: s.work.Reference, Observed: delegation.Observation{Generation: 1, Since: at(10).Time},
+	}
 	if diff := cmp.Diff(want, s.rules.Pod(s.pod, s.live, nil, s.g, at(60))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

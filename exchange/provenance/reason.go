@@ -54,6 +54,8 @@ const (
 	// WorkFinished and WorkDeleted: the object that it belongs to has finished, or is being deleted, and gets no new rows.
 	WorkFinished Reason = "work_finished"
 	WorkDeleted  Reason = "work_deleted"
+	// ChangedUnguarded: it was confirmed, and was changed while the policies were not in force; nobody knows by whom.
+	ChangedUnguarded Reason = "changed_unguarded"
 	// SubmissionClosed: the submission that it belongs to was closed or revoked.
 	SubmissionClosed Reason = "submission_closed"
 )
@@ -80,7 +82,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		BeforeGuards, Unstamped, CreatorRefused, CreatorMalformed, NotByPodCreator, OtherController, Ambiguous, NoAccount, NoVolume,
-		OwnerGone, NoParent, TooDeep, WorkFinished, WorkDeleted, SubmissionClosed,
+		OwnerGone, NoParent, TooDeep, WorkFinished, WorkDeleted, ChangedUnguarded, SubmissionClosed,
 		PodEnded, PodGone, GuardsDown, Suspended, NotRead, NotManaged, OptedOut,
 	}
 }
@@ -118,6 +120,8 @@ func (r Reason) Message() string {
 		return "the work that it belongs to has finished; create the work again"
 	case WorkDeleted:
 		return "the work that it belongs to is being deleted; create the work again"
+	case ChangedUnguarded:
+		return "the work that it belongs to was changed while Lanyard's policies were not in force, so nobody can vouch for what it runs; delete the work and create it again"
 	case SubmissionClosed:
 		return "the work that it belongs to was closed or revoked; create the work again, or ask the platform team"
 	default:

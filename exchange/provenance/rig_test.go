@@ -39,7 +39,7 @@ func guards() Guards {
 }
 
 func object(kind GroupKind, name, stamp string, owner *Object) Object {
-	o := Object{Reference: Reference{kind, "ns", name, "uid-" + name}, Stamp: stamp, Stamped: true, Created: at(20)}
+	o := Object{Reference: Reference{kind, "ns", name, "uid-" + name}, Stamp: stamp, Stamped: true, Created: at(20), Generation: 1}
 	if owner != nil {
 		o.Controllers = []metav1.OwnerReference{controlledBy(owner.Reference)}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
 // maxLevels is how many parents may stand between an object and its submitter.
@@ -64,6 +66,18 @@ func (g Guards) listed(o Object) bool {
 	}
 	since, ok := g.Kinds[o.GroupKind]
 	return ok && !since.IsZero() && !o.Created.Time.Before(since.Time)
+}
+
+// Observed is how an object was seen by a read under these guards, which are in order. Since is the last of the times from which objects
+// of its kind have been guarded in its namespace.
+func (g Guards) Observed(o Object) delegation.Observation {
+	seen := delegation.Observation{Generation: o.Generation, Since: g.Epoch.Time}
+	for _, since := range []metav1.Time{g.Since, g.Kinds[o.GroupKind]} {
+		if since.After(seen.Since) {
+			seen.Since = since.Time
+		}
+	}
+	return seen
 }
 
 // Stamped are the kinds whose stamps are believed, besides pods: the job kinds and the parents, each once.

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lanyard-k8s/lanyard/delegation"
 )
 
 func TestWork(t *testing.T) {
@@ -108,14 +110,14 @@ func TestAKindThatWasNotListedForAWhile(t *testing.T) {
 	for since, want := range map[int]Reason{5: "", 20: "", 21: BeforeGuards} {
 		g := guards()
 		g.Kinds[job()] = at(since)
-		got := rules().Pod(pod(jobController, &work), live(work), &Known{Submitter: "alice"}, g, at(60))
+		got := rules().Pod(pod(jobController, &work), live(work), seenBy("alice", 1, 10), g, at(60))
 		if got.Reason != want || (got.Outcome == Confirmed) != (want == "") {
 			t.Errorf("listed since %d: got %+v, want %q", since, got, want)
 		}
 	}
 	g := guards()
 	g.Epoch = at(25)
-	if got := rules().Pod(pod(jobController, &work), live(work), &Known{Submitter: "alice"}, g, at(60)); got.Outcome != Confirmed {
+	if got := rules().Pod(pod(jobController, &work), live(work), seenBy("alice", 1, 10), g, at(60)); got.Outcome != Confirmed {
 		t.Errorf("an epoch that has moved since: %+v", got)
 	}
 }
@@ -132,7 +134,9 @@ func TestLevels(t *testing.T) {
 			o = object(job(), fmt.Sprint("level-", i), cronController, &all[i])
 			all = append(all, o)
 		}
-		want := Verdict{Outcome: Confirmed, Submission: o.Reference, Submitter: "alice"}
+		want := Verdict{
+			Outcome: Confirmed, Submission: o.Reference, Submitter: "alice", Observed: delegation.Observation{Generation: 1, Since: at(10).Time},
+		}
 		if levels > 0 {
 			want.Via = all[levels-1].UID
 		}
@@ -154,7 +158,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
-			"namespace": "ns", "name": "train", "uid": "u", "creationTimestamp": "2026-01-01T12:20:00Z", "deletionTimestamp": "2026-01-01T12:30:00Z",
+			"namespace": "ns", "name": "train", "uid": "u", "creationTimestamp": "2026-01-01T12:20:00Z", "generation": int64(4), "deletionTimestamp": "2026-01-01T12:30:00Z",
 			"annotations":     map[string]any{"lanyard.dev/created-by": "alice"},
 			"ownerReferences": []any{map[string]any{"apiVersion": "batch/v1", "kind": "CronJob", "name": "c", "uid": "cu", "controller": true}, map[string]any{"kind": "Other"}},
 		},
@@ -167,7 +171,7 @@ func TestRead(t *testing.T) {
 	}
 	got.Controllers, got.Created = nil, at(20)
 	want := Object{
-		Reference: Reference{job(), "ns", "train", "u"}, Stamp: "alice", Stamped: true, Created: at(20),
+		Reference: Reference{job(), "ns", "train", "u"}, Stamp: "alice", Stamped: true, Created: at(20), Generation: 4,
 		Deleting: true, Finished: true, Suspended: true, OptedOut: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

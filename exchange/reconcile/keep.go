@@ -67,6 +67,9 @@ func (r *Reconciler) round(ctx context.Context, w *watches, managed map[string]t
 		managed[name] = since
 	}
 	all := s.state == InOrder && r.parked.Swap(false)
+	if s.state == InOrder && !w.epoch.Equal(s.epoch) { // whatever has not changed meanwhile is to be known as unchanged
+		w.epoch, all = s.epoch, true
+	}
 	if len(added) == 0 && !all {
 		return
 	}

@@ -29,6 +29,7 @@ type watches struct {
 	byKind  map[provenance.GroupKind]cache.SharedIndexInformer
 	missing map[provenance.GroupKind]time.Time // kinds that are undefined, since when
 	told    map[provenance.GroupKind]bool      // kinds that are served under another name, as people were told
+	epoch   time.Time                          // that everything was looked at under
 }
 
 func (r *Reconciler) newWatches() *watches {

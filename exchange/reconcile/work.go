@@ -13,6 +13,7 @@ import (
 
 // lookAtWork brings the submission of an object of a job kind to where the live object says it should be.
 func (r *Reconciler) lookAtWork(ctx context.Context, k key) (again time.Duration, err error) {
+	at, ok := r.clock.server() // before the read
 	o, err := r.reads.object(ctx, k)
 	if err != nil {
 		return 0, err
@@ -32,6 +33,43 @@ func (r *Reconciler) lookAtWork(ctx context.Context, k key) (again time.Duration
 		return 0, r.endWork(ctx, k.UID, delegation.WorkGone)
 	case o.Finished:
 		return 0, r.endWork(ctx, k.UID, delegation.WorkFinished)
+	case !ok:
+		return r.options.Every, nil
+	}
+	return r.observe(ctx, s, *o, at)
+}
+
+// observe notes how the object of an open submission was read, not before a time. What it had become by then, it became under the policies,
+// if they are found in order afterwards; and not under those of before, if the epoch had begun by then.
+func (r *Reconciler) observe(ctx context.Context, s delegation.Submission, o provenance.Object, at time.Time) (time.Duration, error) {
+	last := r.guard.last.Load()
+	if last != nil && last.state == InOrder {
+		switch seen := last.guards(o.Namespace).Observed(o); {
+		case seen.Equal(s.Observed):
+			return 0, nil // nothing has happened
+		case !s.Seen().Explains(seen):
+			return 0, nil // nor can it be explained later: generations and epochs only grow
+		}
+	}
+	now, err := r.guard.fresh(ctx)
+	if errors.Is(err, errClock) {
+		return soon, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	g := now.guards(o.Namespace)
+	seen := g.Observed(o)
+	switch {
+	case !g.InOrder:
+		return r.later(provenance.Verdict{Reason: provenance.GuardsDown}), nil
+	case !g.Managed:
+		return 0, nil
+	case at.Before(seen.Since):
+		return seen.Since.Sub(at) + time.Second, nil
+	}
+	if _, err := r.options.Store.Observe(ctx, s.UID, seen); err != nil && !errors.Is(err, delegation.ErrNotFound) {
+		return 0, fmt.Errorf("observe the submission of %s: %w", s.UID, err)
 	}
 	return 0, nil
 }
@@ -80,7 +118,7 @@ func (r *Reconciler) submit(ctx context.Context, v provenance.Verdict, now time.
 		UID: v.Submission.UID, GroupKind: v.Submission.GroupKind.String(), Cluster: r.options.Cluster,
 		Namespace: v.Submission.Namespace, Name: v.Submission.Name, Submitter: v.Submitter, ViaUID: v.Via,
 		Audiences: slices.Clone(r.options.Audiences), Scopes: slices.Clone(r.options.Scopes),
-		State: delegation.Confirmed, ConfirmedAt: now,
+		State: delegation.Confirmed, ConfirmedAt: now, Observed: v.Observed,
 	})
 	if err != nil {
 		return fmt.Errorf("confirm the submission of %s: %w", v.Submission.UID, err)
