@@ -149,6 +149,7 @@ readinessProbe:
 livenessProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 10
+  timeoutSeconds: 5 # a node that is short of time is no reason to be killed
   # One that does not answer will not drain either: its node is without a connector until it is gone.
   terminationGracePeriodSeconds: 5
 startupProbe:
