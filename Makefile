@@ -26,7 +26,8 @@ E2E   = $(shell $(GO) list ./test/... | grep /test/e2e | sort -r)
 # Without the race detector: CEL over a pod of 40,000 variables takes it minutes, and nothing in there runs at the same time.
 PLAIN = $(shell $(GO) list ./policy)
 UNITS = $(filter-out $(HEAVY) $(E2E) $(PLAIN),$(shell $(GO) list ./...))
-HEAVY_GROUP = -group cluster -count=1 -p=2 -timeout=40m $(HEAVY)
+# Three at a time on two cores: they wait for control planes more than they compute.
+HEAVY_GROUP = -group cluster -count=1 -p=3 -timeout=40m $(HEAVY)
 E2E_ARGS = e2e -count=1 -p=2 -timeout=55m $(E2E)
 UNIT_GROUPS = -group units $(RACE) -shuffle=on -timeout=15m $(UNITS) -beside policy -shuffle=on -timeout=15m $(PLAIN)
 
