@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"sync"
 	"syscall"
 	"time"
@@ -120,7 +121,7 @@ func stream(w io.Writer, r io.Reader, name string, t *tally) {
 				quiet.Reset(heartbeat)
 			}
 		case <-quiet.C:
-			fmt.Fprintf(w, "... %s, %s: %s\n", name, time.Since(start).Round(time.Second), doing(t))
+			fmt.Fprintf(w, "... %s, %s: %s\n", name, time.Since(start).Round(time.Second), doing(t, time.Now()))
 			quiet.Reset(heartbeat)
 		}
 	}
@@ -141,14 +142,15 @@ func takeLine(w io.Writer, t *tally, line string) bool {
 	return true
 }
 
-func doing(t *tally) string {
+// doing says what has been running for longest, in which package and for how long: what hangs is soon the first.
+func doing(t *tally, now time.Time) string {
 	ks := t.running()
-	switch {
-	case len(ks) == 0:
+	if len(ks) == 0 {
 		return "building"
-	case len(ks) == 1:
-		return "running " + ks[0].test
-	default:
-		return fmt.Sprintf("running %s and %d more", ks[0].test, len(ks)-1)
 	}
+	text := fmt.Sprintf("running %s of %s for %s", ks[0].test, path.Base(ks[0].pkg), max(now.Sub(t.since[ks[0]]), 0).Round(time.Second))
+	if len(ks) > 1 {
+		text += fmt.Sprintf(" and %d more", len(ks)-1)
+	}
+	return text
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // event is one line of `go test -json` (cmd/test2json documents the fields).
 type event struct {
+	Time       time.Time
 	Action     string
 	Package    string
 	ImportPath string // of build-output and build-fail, in place of Package
@@ -40,13 +42,14 @@ type tally struct {
 	skipped        []skipped
 	output         map[testKey][]string
 	state          map[testKey]string
+	since          map[testKey]time.Time // of those that run; a parallel test that waits for its turn does not
 	order          map[string][]testKey
 	build          map[string][]string
 }
 
 func newTally() *tally {
 	return &tally{
-		output: map[testKey][]string{}, state: map[testKey]string{},
+		output: map[testKey][]string{}, state: map[testKey]string{}, since: map[testKey]time.Time{},
 		order: map[string][]testKey{}, build: map[string][]string{},
 	}
 }
@@ -59,7 +62,11 @@ func (t *tally) add(e event) (pkgResult, bool) {
 		t.build[e.ImportPath] = append(t.build[e.ImportPath], e.Output)
 	case "run":
 		t.order[e.Package] = append(t.order[e.Package], k)
-		t.state[k] = "running"
+		t.state[k], t.since[k] = "running", e.Time
+	case "pause":
+		delete(t.since, k)
+	case "cont":
+		t.since[k] = e.Time
 	case "output":
 		t.output[k] = append(t.output[k], e.Output)
 	case "pass", "fail", "skip":
@@ -67,19 +74,22 @@ func (t *tally) add(e event) (pkgResult, bool) {
 			return t.closePackage(e), true
 		}
 		t.state[k] = e.Action
+		delete(t.since, k)
 	}
 	return pkgResult{}, false
 }
 
-// running lists the tests of a package that have begun and not ended, innermost only.
+// running lists the tests that run, innermost only, the one that has run for longest first.
 func (t *tally) running() []testKey {
 	var ks []testKey
-	for k, state := range t.state {
-		if state == "running" && !t.hasChild(k) {
+	for k := range t.since {
+		if !t.hasChild(k) {
 			ks = append(ks, k)
 		}
 	}
-	slices.SortFunc(ks, func(a, b testKey) int { return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.test, b.test)) })
+	slices.SortFunc(ks, func(a, b testKey) int {
+		return cmp.Or(t.since[a].Compare(t.since[b]), cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.test, b.test))
+	})
 	return ks
 }
 
@@ -109,6 +119,7 @@ func (t *tally) closePackage(e event) pkgResult {
 	for _, k := range t.order[e.Package] {
 		delete(t.output, k)
 		delete(t.state, k)
+		delete(t.since, k)
 	}
 	delete(t.output, testKey{e.Package, ""})
 	delete(t.order, e.Package)

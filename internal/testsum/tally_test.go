@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -137,5 +138,39 @@ func TestALongListOfPackagesIsCounted(t *testing.T) {
 		if got := g.String(); got != want {
 			t.Errorf("String() = %q, want %q", got, want)
 		}
+	}
+}
+
+// TestWhatRunsLongestIsNamed: a test that hangs is named, and neither those that wait for their turn beside it nor those that began later.
+func TestWhatRunsLongestIsNamed(t *testing.T) {
+	t.Parallel()
+	sum, _ := feed(t, `{"Time":"2026-01-02T03:00:00Z","Action":"run","Package":"x/a","Test":"TestFirst"}
+{"Time":"2026-01-02T03:00:00Z","Action":"pause","Package":"x/a","Test":"TestFirst"}
+{"Time":"2026-01-02T03:00:01Z","Action":"run","Package":"x/b","Test":"TestParent"}
+{"Time":"2026-01-02T03:00:02Z","Action":"run","Package":"x/b","Test":"TestParent/hangs"}
+{"Time":"2026-01-02T03:00:03Z","Action":"run","Package":"x/a","Test":"TestAlone"}
+{"Time":"2026-01-02T03:00:03Z","Action":"run","Package":"x/a","Test":"TestOver"}
+{"Time":"2026-01-02T03:00:04Z","Action":"pass","Package":"x/a","Test":"TestOver"}`)
+	now := time.Date(2026, 1, 2, 3, 6, 2, 0, time.UTC)
+	if got, want := doing(sum, now), "running TestParent/hangs of b for 6m0s and 1 more"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, line := range []string{
+		`{"Time":"2026-01-02T03:06:00Z","Action":"cont","Package":"x/a","Test":"TestFirst"}`,
+		`{"Time":"2026-01-02T03:06:00Z","Action":"fail","Package":"x/b"}`,
+		`{"Time":"2026-01-02T03:06:00Z","Action":"pass","Package":"x/a","Test":"TestAlone"}`,
+	} {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		sum.add(e)
+	}
+	if got, want := doing(sum, now), "running TestFirst of a for 2s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	sum.add(event{Action: "pass", Package: "x/a"})
+	if got := doing(sum, now); got != "building" {
+		t.Errorf("got %q", got)
 	}
 }
