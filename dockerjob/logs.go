@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
 )
 
@@ -44,6 +45,9 @@ func (b *Backend) Logs(ctx context.Context, subject, ref string, o LogOptions, s
 	defer stream.Close()
 	out, errs := &sink{w: stdout}, &sink{w: stderr}
 	_, err = stdcopy.StdCopy(out, errs, stream)
+	if err == nil && o.Follow {
+		err = b.addMissed(ctx, t, o.Tail, out, errs)
+	}
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -58,14 +62,58 @@ func (b *Backend) Logs(ctx context.Context, subject, ref string, o LogOptions, s
 	return nil
 }
 
-// sink remembers that it was the reader who could not take more.
+// mostReread bounds what of a followed output is read a second time.
+const mostReread = 1 << 20
+
+// addMissed reads an output that was followed to its end once more, and writes what was not in it: an Engine (20.10) that is short of time may
+// end the stream of a container that has just exited before all, or anything, of what it said was sent. Of much output nothing is
+// added, and of that which began with the last lines only if nothing came at all: what would be missing could not be told.
+func (b *Backend) addMissed(ctx context.Context, t *task, tail int, out, errs *sink) error {
+	got := out.n + errs.n
+	if got > mostReread || tail > 0 && got > 0 {
+		return nil
+	}
+	stream, err := b.engine.logs(ctx, t.container, false, tail)
+	switch {
+	case err == nil:
+	case !errors.Is(err, errGone) && !errdefs.IsConflict(err):
+		return err
+	case got > 0: // the container goes already
+		return nil
+	default:
+		return t.replay(tail, out, errs)
+	}
+	defer stream.Close()
+	_, err = stdcopy.StdCopy(&rest{out, out.n}, &rest{errs, errs.n}, stream)
+	return err
+}
+
+// rest leaves out the beginning of what is written, which was written before.
+type rest struct {
+	w    io.Writer
+	skip int64
+}
+
+func (r *rest) Write(p []byte) (int, error) {
+	seen := min(int64(len(p)), r.skip)
+	r.skip -= seen
+	if seen == int64(len(p)) {
+		return len(p), nil
+	}
+	n, err := r.w.Write(p[seen:])
+	return int(seen) + n, err
+}
+
+// sink counts what its reader took, and remembers that it was the reader who could not take more.
 type sink struct {
 	w   io.Writer
+	n   int64
 	err error
 }
 
 func (s *sink) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
+	s.n += int64(n)
 	s.err = err
 	return n, err
 }

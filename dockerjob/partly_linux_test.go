@@ -21,12 +21,9 @@ import (
 	"github.com/lanyard-k8s/lanyard/dockerjob"
 )
 
-// broken stands before the rig's Engine and answers an error when certain containers are inspected, as an Engine does whose container's
-// state on the disk is damaged. What it returns breaks the inspection of those, in place of whatever was broken before.
-func (r *rig) broken() (these func(containers ...string)) {
+// before puts something before the rig's Engine that answers what it wants to, says so, and leaves the rest to the Engine.
+func (r *rig) before(answer func(w http.ResponseWriter, q *http.Request, engine http.Handler) bool) {
 	r.t.Helper()
-	var broken atomic.Value
-	broken.Store([]string(nil))
 	through := &httputil.ReverseProxy{
 		Rewrite:       func(q *httputil.ProxyRequest) { q.Out.URL.Scheme, q.Out.URL.Host = "http", "engine" },
 		FlushInterval: -1,
@@ -36,18 +33,31 @@ func (r *rig) broken() (these func(containers ...string)) {
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		for _, id := range broken.Load().([]string) {
-			if strings.HasSuffix(q.URL.Path, "/containers/"+id+"/json") {
-				w.WriteHeader(http.StatusInternalServerError)
-				_, _ = io.WriteString(w, `{"message":"its state cannot be read"}`)
-				return
-			}
+		if !answer(w, q, through) {
+			through.ServeHTTP(w, q)
 		}
-		through.ServeHTTP(w, q)
 	}))
 	r.t.Cleanup(front.Close)
 	r.t.Cleanup(func() { r.end() }) // before it: streams of events are open
 	r.host = "tcp://" + front.Listener.Addr().String()
+}
+
+// broken lets the Engine answer an error when certain containers are inspected, as one does whose container's state on the disk is
+// damaged. What it returns breaks the inspection of those, in place of whatever was broken before.
+func (r *rig) broken() (these func(containers ...string)) {
+	r.t.Helper()
+	var broken atomic.Value
+	broken.Store([]string(nil))
+	r.before(func(w http.ResponseWriter, q *http.Request, _ http.Handler) bool {
+		for _, id := range broken.Load().([]string) {
+			if strings.HasSuffix(q.URL.Path, "/containers/"+id+"/json") {
+				w.WriteHeader(http.StatusInternalServerError)
+				_, _ = io.WriteString(w, `{"message":"its state cannot be read"}`)
+				return true
+			}
+		}
+		return false
+	})
 	return func(containers ...string) { broken.Store(containers) }
 }
 
