@@ -198,12 +198,23 @@ func (r Rules) controlled(pod Object, live Live, known *Known, g Guards) Verdict
 		return notYet(Suspended)
 	case known != nil && !g.listed(work): // confirmed before its kind left the list; who changed its template since, nobody knows
 		return waiting(BeforeGuards, work.Reference)
-	case known != nil && !known.Seen.Explains(g.Observed(work)): // nor does anybody here
+	case known != nil && !(r.Untouched(work, *known) && known.Seen.Explains(g.Observed(work))): // nor does anybody here
 		return waiting(ChangedUnguarded, work.Reference)
 	case known != nil:
 		return Verdict{Outcome: Confirmed, Submission: ref, Submitter: known.Submitter, Via: known.Via}
 	}
 	return r.trace(work, live, g)
+}
+
+// Untouched says whether the stamp of an object is still the one that it was confirmed by: its submitter's, or a delegating controller's. A
+// change of an annotation moves no generation, and whoever has written another's name there while nothing guarded it may change the
+// template under the policies' eyes ever after.
+func (r Rules) Untouched(work Object, known Known) bool {
+	if known.Via == "" {
+		return work.Stamped && work.Stamp == known.Submitter
+	}
+	_, delegated := r.delegates(work.Stamp)
+	return delegated
 }
 
 // podObject is what of a pod is judged as of any object.

@@ -28,10 +28,10 @@ func plain(c cast) string {
 		return c.podStamp // a bare pod is its creator's
 	case !c.controlled || c.podStamp != jobController || c.jobState != "" || c.known == "closed":
 		return "" // its controller did not make it, or makes none any more
-	case c.known == "changed":
+	case c.known == "changed", c.known != "" && c.jobStamp != "alice":
 		return "" // nobody knows by whom
 	case c.known != "":
-		return "known" // confirmed once is confirmed
+		return "alice" // confirmed once is confirmed
 	case old(c.jobAge):
 		return ""
 	case person(c.jobStamp):
@@ -64,7 +64,7 @@ func (c cast) judge() Verdict {
 	var known *Known
 	if c.known != "" {
 		seen := map[string]delegation.Observation{"open": {Generation: 2, Since: at(10).Time}, "changed": {Generation: 2, Since: at(9).Time}, "unchanged": {Generation: 3, Since: at(9).Time}}
-		known = &Known{Submitter: "known", Closed: c.known == "closed", Seen: seen[c.known]}
+		known = &Known{Submitter: "alice", Closed: c.known == "closed", Seen: seen[c.known]}
 	}
 	g := guards()
 	g.InOrder = c.inOrder

@@ -94,6 +94,17 @@ func TestPods(t *testing.T) {
 		"a Job changed before its namespace came back": {func(s *scene) { s.changedTo(2); s.g.Since = at(25); s.known = seenBy("alice", 1, 10) }, Refused, ChangedUnguarded, ""},
 		"a Job unchanged while its namespace was away": {func(s *scene) { s.g.Since = at(25); s.known = seenBy("alice", 1, 10) }, Confirmed, "", "alice"},
 		"a Job without a generation, before the epoch": {func(s *scene) { s.changedTo(0); s.known = seenBy("alice", 0, 9) }, Refused, ChangedUnguarded, ""},
+		"a confirmed Job with another's stamp":         {func(s *scene) { s.change(func(o *Object) { o.Stamp = "mallory" }); s.known = seenBy("alice", 1, 10) }, Refused, ChangedUnguarded, ""},
+		"a confirmed Job without a stamp": {func(s *scene) {
+			s.change(func(o *Object) { o.Stamp, o.Stamped = "", false })
+			s.known = seenBy("alice", 1, 10)
+		}, Refused, ChangedUnguarded, ""},
+		"a confirmed Job of a parent's": {func(s *scene) {
+			s.change(func(o *Object) { o.Stamp = cronController })
+			s.known = seenBy("alice", 1, 10)
+			s.known.Via = "uid-nightly"
+		}, Confirmed, "", "alice"},
+		"one that bears its submitter's stamp":         {func(s *scene) { s.known = seenBy("alice", 1, 10); s.known.Via = "uid-nightly" }, Refused, ChangedUnguarded, ""},
 		"a Job that was seen by nobody, nor any epoch": {func(s *scene) { s.known = &Known{Submitter: "alice"} }, Refused, ChangedUnguarded, ""},
 		"a closed submission":                          {func(s *scene) { s.known = &Known{Submitter: "alice", Closed: true} }, Refused, SubmissionClosed, ""},
 		"a pod older than the epoch":                   {func(s *scene) { s.pod.CreationTimestamp, s.known = at(9), seenBy("alice", 1, 10) }, Refused, BeforeGuards, ""},

@@ -54,7 +54,7 @@ const (
 	// WorkFinished and WorkDeleted: the object that it belongs to has finished, or is being deleted, and gets no new rows.
 	WorkFinished Reason = "work_finished"
 	WorkDeleted  Reason = "work_deleted"
-	// ChangedUnguarded: it was confirmed, and was changed while the policies were not in force; nobody knows by whom.
+	// ChangedUnguarded: it was confirmed, and may have been changed while the policies were not in force; nobody knows by whom.
 	ChangedUnguarded Reason = "changed_unguarded"
 	// SubmissionClosed: the submission that it belongs to was closed or revoked.
 	SubmissionClosed Reason = "submission_closed"
@@ -121,7 +121,7 @@ func (r Reason) Message() string {
 	case WorkDeleted:
 		return "the work that it belongs to is being deleted; create the work again"
 	case ChangedUnguarded:
-		return "the work that it belongs to was changed while Lanyard's policies were not in force, so nobody can vouch for what it runs; delete the work and create it again"
+		return "the work that it belongs to was changed while Lanyard's policies were not in force, or right after, so nobody can vouch for what it runs; delete the work and create it again"
 	case SubmissionClosed:
 		return "the work that it belongs to was closed or revoked; create the work again, or ask the platform team"
 	default:

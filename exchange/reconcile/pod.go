@@ -166,5 +166,11 @@ func (r *Reconciler) known(ctx context.Context, p *corev1.Pod) (*provenance.Know
 	if err != nil {
 		return nil, fmt.Errorf("read the submission of %s: %w", owner.UID, err)
 	}
-	return &provenance.Known{Submitter: s.Submitter, Via: s.ViaUID, Closed: !s.Open(), Seen: s.Seen()}, nil
+	known := knownOf(s)
+	return &known, nil
+}
+
+// knownOf is what a submission says to a judge.
+func knownOf(s delegation.Submission) provenance.Known {
+	return provenance.Known{Submitter: s.Submitter, Via: s.ViaUID, Closed: !s.Open(), Seen: s.Seen()}
 }

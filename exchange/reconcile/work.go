@@ -42,13 +42,9 @@ func (r *Reconciler) lookAtWork(ctx context.Context, k key) (again time.Duration
 // observe notes how the object of an open submission was read, not before a time. What it had become by then, it became under the policies,
 // if they are found in order afterwards; and not under those of before, if the epoch had begun by then.
 func (r *Reconciler) observe(ctx context.Context, s delegation.Submission, o provenance.Object, at time.Time) (time.Duration, error) {
-	last := r.guard.last.Load()
-	if last != nil && last.state == InOrder {
-		switch seen := last.guards(o.Namespace).Observed(o); {
-		case seen.Equal(s.Observed):
-			return 0, nil // nothing has happened
-		case !s.Seen().Explains(seen):
-			return 0, nil // nor can it be explained later: generations and epochs only grow
+	if last := r.guard.last.Load(); last != nil && last.state == InOrder {
+		if _, wait, counts := r.observation(s, o, at, *last); !counts || wait > 0 {
+			return wait, nil
 		}
 	}
 	now, err := r.guard.fresh(ctx)
@@ -58,20 +54,44 @@ func (r *Reconciler) observe(ctx context.Context, s delegation.Submission, o pro
 	if err != nil {
 		return 0, err
 	}
-	g := now.guards(o.Namespace)
-	seen := g.Observed(o)
-	switch {
-	case !g.InOrder:
+	if now.state != InOrder {
 		return r.later(provenance.Verdict{Reason: provenance.GuardsDown}), nil
-	case !g.Managed:
-		return 0, nil
-	case at.Before(seen.Since):
-		return seen.Since.Sub(at) + time.Second, nil
+	}
+	seen, wait, counts := r.observation(s, o, at, now)
+	if !counts || wait > 0 {
+		return wait, nil
 	}
 	if _, err := r.options.Store.Observe(ctx, s.UID, seen); err != nil && !errors.Is(err, delegation.ErrNotFound) {
 		return 0, fmt.Errorf("observe the submission of %s: %w", s.UID, err)
 	}
 	return 0, nil
+}
+
+// observation is how an object was seen by a read not before a time, where the policies are in order. It counts if it is new and no change
+// past the policies is in it; if the read was too early to tell, it is to be repeated after a while.
+func (r *Reconciler) observation(s delegation.Submission, o provenance.Object, at time.Time, now standing) (seen delegation.Observation, wait time.Duration, counts bool) {
+	g := now.guards(o.Namespace)
+	seen = g.Observed(o)
+	before := s.Seen()
+	switch {
+	case !g.Managed: // everything is looked at when it is
+		return seen, 0, false
+	case seen.Equal(s.Observed):
+		return seen, 0, false
+	case !before.Explains(seen), !r.rules.Untouched(o, knownOf(s)): // generations and epochs only grow
+		return seen, 0, false
+	case s.ViaUID != "" && seen.Since.After(before.Since):
+		// Its parent may have been changed, too, and whoever made it for its parent carries that over. So it never counts anew.
+		return seen, 0, false
+	}
+	from := seen.Since
+	if g.Since.Time.Equal(from) {
+		from = from.Add(r.options.EpochMargin) // the time of a label has no margin of its own
+	}
+	if at.Before(from) {
+		wait = from.Sub(at) + time.Second
+	}
+	return seen, wait, true
 }
 
 // endWork closes a submission. Its rows end with their pods.

@@ -57,7 +57,6 @@ func TestWorkIsChangedWhileItIsNotGuarded(t *testing.T) {
 			r := w.running(t)
 			ns := w.namespace(t, true, "alice", "mallory")
 			alice, mallory := w.as(t, "alice"), w.as(t, "mallory")
-			suspended := func(j *batchv1.Job) { j.Spec.Suspend = new(true) }
 			victim := makeJob(t, alice, ns, newJob("victim", suspended))
 			untouched := makeJob(t, alice, ns, newJob("untouched", suspended))
 			own := makeJob(t, alice, ns, newJob("own", suspended))
