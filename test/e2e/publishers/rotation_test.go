@@ -44,6 +44,9 @@ func TestRotation(t *testing.T) {
 	await(t, patience, "ten batches follow", func() bool { return len(r.batches(t, r.rotated)) >= before+10 })
 	for _, b := range r.everything(t, r.rotated) {
 		wantTaken(t, b)
+		if took := time.Duration(b.Millis) * time.Millisecond; took > patience {
+			t.Errorf("batch %s took %s", b.ID, took.Round(time.Second))
+		}
 	}
 	r.kept(t, r.rotated)
 	credentials := map[string]int{}
