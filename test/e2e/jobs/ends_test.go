@@ -49,9 +49,12 @@ func TestATokenEndsWithItsPod(t *testing.T) {
 	alice := h.MustClient(t, house.Alice)
 	t.Run("finished", func(t *testing.T) {
 		t.Parallel()
-		pod := h.PodOfJob(t, h.MustSubmit(t, alice, house.Managed, house.Job("finishing", "sleep", "--for=90s")))
+		pod := h.PodOfJob(t, h.MustSubmit(t, alice, house.Managed, house.Job("finishing", "sleep", "--for=25h")))
 		pod = h.AwaitPod(t, pod.Namespace, pod.Name, corev1.PodRunning)
 		by := thief(t, h, pod, "thief-of-finished")
+		if out, err := h.Cluster.InNode(t.Context(), pod.Spec.NodeName, "pkill", "-TERM", "-f", "sleep --for=2[5]h"); err != nil { // it ends well
+			t.Fatalf("ending the program of %s: %v: %s", pod.Name, err, out)
+		}
 		h.AwaitPod(t, pod.Namespace, pod.Name, corev1.PodSucceeded)
 		awaitMore(t, h, by, 3, "refused", refused)
 		if _, err := h.Admin.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err != nil {
