@@ -30,6 +30,19 @@ func TestSuiteBehindAPooler(t *testing.T) {
 	})
 }
 
+func TestADatabaseOfTheFirstVersion(t *testing.T) {
+	t.Parallel()
+	name := shared.database(t)
+	o := postgres.Options{Conn: shared.conn(name)}
+	migrate := func() {
+		if err := postgres.Migrate(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	migrate()
+	delegationtest.Older(t, func() delegation.Store { return open(t, o) }, migrate, func(statements ...string) { shared.exec(t, name, statements...) })
+}
+
 func TestOneReplicaHearsOfTheOther(t *testing.T) {
 	t.Parallel()
 	o := shared.migrated(t)

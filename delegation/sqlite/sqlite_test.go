@@ -47,6 +47,27 @@ func TestSuite(t *testing.T) {
 	delegationtest.Run(t, func(t *testing.T) delegation.Store { return open(t, migrated(t)) })
 }
 
+func TestADatabaseOfTheFirstVersion(t *testing.T) {
+	t.Parallel()
+	dir := migrated(t)
+	delegationtest.Older(t, func() delegation.Store { return open(t, dir) }, func() {
+		if err := sqlite.Migrate(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+	}, func(statements ...string) {
+		db, err := sql.Open("sqlite", filepath.Join(dir, sqlite.File)+"?_pragma=busy_timeout(5000)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		for _, statement := range statements {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+	})
+}
+
 func TestWhatWasWrittenIsThereAfterwards(t *testing.T) {
 	t.Parallel()
 	dir := migrated(t)
