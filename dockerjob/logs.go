@@ -20,7 +20,7 @@ type LogOptions struct {
 	Tail int
 }
 
-// ErrInterrupted: the output could not be read to its end, since the Engine went away. What follows can be asked for again.
+// ErrInterrupted: the output could not be read to its end, since the Engine went away or broke it off. What follows can be asked for again.
 var ErrInterrupted = errors.New("the output was interrupted: the Docker Engine went away; ask again")
 
 // Logs writes a job's output. Of one whose container is removed already, the last 64 KiB are there.
@@ -65,10 +65,16 @@ func (b *Backend) Logs(ctx context.Context, subject, ref string, o LogOptions, s
 // mostReread bounds what of a followed output is read a second time.
 const mostReread = 1 << 20
 
+// errGoesOn: the Engine has ended a stream, and the container runs.
+var errGoesOn = errors.New("the Docker Engine ended the output of a container that runs")
+
 // addMissed reads an output that was followed to its end once more, and writes what was not in it: an Engine (20.10) that is short of time may
 // end the stream of a container that has just exited before all, or anything, of what it said was sent. Of much output nothing is
 // added, and of that which began with the last lines only if nothing came at all: what would be missing could not be told.
 func (b *Backend) addMissed(ctx context.Context, t *task, tail int, out, errs *sink) error {
+	if s, err := b.engine.inspect(ctx, t.container); err == nil && s.runs {
+		return errGoesOn
+	}
 	got := out.n + errs.n
 	if got > mostReread || tail > 0 && got > 0 {
 		return nil

@@ -3,6 +3,8 @@ package dockerjob_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,5 +61,19 @@ func TestAFollowedOutputIsWhole(t *testing.T) {
 				t.Errorf("it said %q and %q, want %q", &out, &errs, tc.want)
 			}
 		})
+	}
+}
+
+// TestAFollowedOutputIsBrokenOff: an Engine ends the stream of a container that goes on. Whoever follows it is not told that this was all.
+func TestAFollowedOutputIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, sharedEngine(t))
+	r.before(func(w http.ResponseWriter, q *http.Request, _ http.Handler) bool {
+		return strings.HasSuffix(q.URL.Path, "/logs") && q.URL.Query().Get("follow") == "1" // an empty answer
+	})
+	r.start()
+	j := r.submit(spec("goes-on", "say", "hello", "wait"))
+	if err := r.Logs(t.Context(), alice, j.ID, dockerjob.LogOptions{Follow: true}, io.Discard, io.Discard); !errors.Is(err, dockerjob.ErrInterrupted) {
+		t.Errorf("the follower was told %v, want that he was interrupted", err)
 	}
 }

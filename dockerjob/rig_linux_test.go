@@ -114,7 +114,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// logBuffer keeps what was logged.
+// logBuffer keeps what was logged, or what a job has said.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -124,6 +124,13 @@ func (l *logBuffer) add(prefix, args string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fmt.Fprintln(&l.b, prefix, args)
+}
+
+// Write makes it a place for a job's output, too.
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
 }
 
 func (l *logBuffer) String() string {
