@@ -145,6 +145,12 @@ func (p *Process) order(word string) error {
 	if _, err := io.WriteString(p.orders, word+"\n"); err != nil {
 		return fmt.Errorf("%w: %s", ErrEnded, p.spec.Name)
 	}
-	_, _ = p.answers.Read(make([]byte, 1))
+	_ = p.answers.SetReadDeadline(time.Now().Add(obeyWithin)) // a pipe has deadlines
+	if _, err := p.answers.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the guard of %s has not carried out %q within %s", p.spec.Name, word, obeyWithin)
+	}
 	return nil
 }
+
+// obeyWithin is how long the guard may take for an order: milliseconds, but where the machine stands still.
+const obeyWithin = 2 * time.Minute

@@ -127,6 +127,25 @@ func TestPausedIsPausedAtOnce(t *testing.T) {
 	}
 }
 
+// TestPausedWhileItMakesAProcess pauses a shell that makes one process after the other. A shell waits in the kernel until the new process has
+// begun; where that was stopped before, together with the shell, the shell is never seen to stop.
+func TestPausedWhileItMakesAProcess(t *testing.T) {
+	t.Parallel()
+	p := startScript(t, buildGuard(t), "trap 'echo bye; exit 0' TERM; echo up; while :; do /bin/true; done")
+	awaitLine(t, p)
+	for range 200 {
+		if err := errors.Join(p.Pause(), p.Resume()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(p.Pause(), p.Stop(t.Context(), time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Tail(10); got != "up\nbye" {
+		t.Errorf("the log is %q", got)
+	}
+}
+
 func TestTailOfAMissingProgram(t *testing.T) {
 	t.Parallel()
 	p, err := process.Start(process.Spec{
