@@ -22,26 +22,19 @@ import (
 // nobody has touched, and the one that she had changed herself before.
 func TestWorkIsChangedWhileItIsNotGuarded(t *testing.T) {
 	w := theWorld(t)
-	binding := damages()["a binding is deleted"]
-	binding.do = func(t *testing.T, w *world) {
-		must(t, w.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), policy.JobTemplates, metav1.DeleteOptions{}))
+	away := func(t *testing.T, r *rig, _ string) {
+		must(t, r.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), policy.JobTemplates, metav1.DeleteOptions{}))
 	}
-	binding.undo = func(t *testing.T, w *world) { put(t, w, built(t, settings(), policy.JobTemplates)) }
+	back := func(t *testing.T, r *rig, _ string) { put(t, r.world, built(t, settings(), policy.JobTemplates)) }
+	epoch := func(t *testing.T, r *rig, _ string) time.Time { return r.epoch(t) }
 	tests := map[string]struct {
 		away  bool // the reconciler is
 		do    func(t *testing.T, r *rig, ns string)
 		undo  func(t *testing.T, r *rig, ns string)
 		since func(t *testing.T, r *rig, ns string) time.Time
 	}{
-		"a policy is away": {
-			do: func(t *testing.T, r *rig, _ string) { binding.do(t, r.world) }, undo: func(t *testing.T, r *rig, _ string) { binding.undo(t, r.world) },
-			since: func(t *testing.T, r *rig, _ string) time.Time { return r.epoch(t) },
-		},
-		"a policy is away, and so is the reconciler": {
-			away: true,
-			do:   func(t *testing.T, r *rig, _ string) { binding.do(t, r.world) }, undo: func(t *testing.T, r *rig, _ string) { binding.undo(t, r.world) },
-			since: func(t *testing.T, r *rig, _ string) time.Time { return r.epoch(t) },
-		},
+		"a policy is away":                           {do: away, undo: back, since: epoch},
+		"a policy is away, and so is the reconciler": {away: true, do: away, undo: back, since: epoch},
 		"the namespace is not managed": {
 			do: func(t *testing.T, r *rig, ns string) {
 				r.label(t, ns, "null")
@@ -49,7 +42,8 @@ func TestWorkIsChangedWhileItIsNotGuarded(t *testing.T) {
 				labelled := time.Now() // times of labels are cut to seconds
 				timing.Within(t, time.Minute, "a second passes", func() bool { return time.Since(labelled) > time.Second })
 			},
-			undo: func(t *testing.T, r *rig, ns string) { r.label(t, ns, `"`+wire.JobsManaged+`"`) }, since: func(t *testing.T, r *rig, ns string) time.Time { return r.managedSince(t, ns) },
+			undo:  func(t *testing.T, r *rig, ns string) { r.label(t, ns, `"`+wire.JobsManaged+`"`) },
+			since: func(t *testing.T, r *rig, ns string) time.Time { return r.managedSince(t, ns) },
 		},
 	}
 	for name, tc := range tests {
@@ -112,6 +106,7 @@ func TestWorkIsChangedWhileItIsNotGuarded(t *testing.T) {
 
 // retemplate changes a Job's template.
 func retemplate(t *testing.T, client kubernetes.Interface, j *batchv1.Job, by string) error {
+	t.Helper()
 	_, err := client.BatchV1().Jobs(j.Namespace).Patch(t.Context(), j.Name, types.MergePatchType,
 		[]byte(`{"spec":{"template":{"metadata":{"annotations":{"changed":"`+by+`"}}}}}`), metav1.PatchOptions{})
 	return err
