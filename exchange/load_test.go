@@ -157,7 +157,7 @@ func (w watched) State(uid string, _ time.Time) liveness.State {
 func (watched) Subscribe(func(string)) func() { return func() {} }
 
 // TestAFloodKeepsNoPodOut is attack 28 upon tokens that nobody has seen yet: while more forged ones come than are reviewed, each from an
-// address of its own, pods that run exchange their first token. Without a share of their own one in a hundred would.
+// address of its own, pods that run exchange their first token. Without a share of their own few would.
 //
 // It runs alone: the others are not to be measured beside it.
 func TestAFloodKeepsNoPodOut(t *testing.T) {
